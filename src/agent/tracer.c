@@ -309,6 +309,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.series = (uint32_t)options_number(options, OPT_process_series),
 		.kernel_series = (uint32_t)options_number(options, OPT_trace_kernel_series),
 		.name_kernels = options_bool(options, OPT_trace_kernels),
+		.nccl = options_bool(options, OPT_trace_nccl),
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 		.devices_wait_ns = DEVICES_NS,
 		.notice = on_notice,

@@ -88,9 +88,9 @@ enum trace_op {
 	TRACE_OP_NCCL_SPLIT,
 	TRACE_OP_NCCL_SHRINK, /* the same; kind: ranks that are left out */
 	TRACE_OP_NCCL_GROW, /* the same; kind: ranks of the new one; other: rank of one that joins */
-	TRACE_OP_NCCL_FINALIZE, /* addr */
+	TRACE_OP_NCCL_FINALIZE, /* addr; ncclCommRevoke, too: no operation begins any more */
 	TRACE_OP_NCCL_DESTROY, /* addr */
-	TRACE_OP_NCCL_ABORT, /* addr; ncclCommRevoke, too */
+	TRACE_OP_NCCL_ABORT, /* addr */
 	TRACE_OP_NCCL_ASYNC_ERROR, /* addr; kind: ncclResult_t of work that goes on */
 	TRACE_OP_NCCL_COUNT, /* addr; kind: ranks */
 	TRACE_OP_NCCL_USER_RANK, /* addr; kind: this rank */

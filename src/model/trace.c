@@ -67,6 +67,7 @@ void trace_view_unref(struct trace_view *view)
 	for (uint32_t i = 0; i < view->kernels_n; i++)
 		kernel_unref(view->kernels[i].kernel);
 	free(view->arguments);
+	free(view->nccl);
 	free(view);
 }
 
@@ -113,17 +114,6 @@ bool agent_metric_of_trace(enum agent_metric metric)
 
 	return metric == AGENT_SOURCE_UP_TRACE ||
 	       strncmp(agent_metrics[metric].family, prefix, sizeof(prefix) - 1) == 0;
-}
-
-const char *nccl_error_words(int32_t code)
-{
-	static const char *const words[] = {
-		[1] = "unhandled CUDA error", [2] = "unhandled system error", [3] = "internal error",
-		[4] = "invalid argument",     [5] = "invalid usage",	      [6] = "remote process error",
-		[7] = "in progress",	      [8] = "timed out",
-	};
-
-	return code >= 0 && (size_t)code < ARRAY_SIZE(words) ? words[code] : NULL;
 }
 
 const char *cuda_error_words(int32_t code)

@@ -13,6 +13,7 @@
 
 #include "base/process_id.h"
 #include "model/metric.h"
+#include "model/nccl.h"
 #include "model/occupancy.h"
 
 enum {
@@ -208,6 +209,7 @@ struct trace_view {
 	struct traced_kernel *kernels; /* by process, within it by seconds, the most first */
 	struct traced_argument *arguments; /* of all_calls; an allocation of its own, or NULL */
 	uint32_t arguments_n;
+	struct nccl_view *nccl; /* an allocation of its own; NULL: NCCL is not traced */
 };
 
 /*
@@ -224,8 +226,6 @@ uint32_t trace_view_find(const struct trace_view *view, uint32_t n, uint32_t pid
 
 /* Meaning of a CUresult or cudaError_t; NULL: unknown. */
 const char *cuda_error_words(int32_t code);
-/* Meaning of an ncclResult_t; NULL: unknown. */
-const char *nccl_error_words(int32_t code);
 
 /* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. */
 const char *traced_incomplete_name(unsigned bit);

@@ -11,8 +11,10 @@ static int figures_event(const struct trace_header *event, uint32_t size, void *
 {
 	struct pipeline *pipeline = userdata;
 
-	if (event->op < TRACE_OP_NCCL_FIRST || event->op > TRACE_OP_NCCL_LAST)
+	if (!nccl_is_event(event))
 		cuda_event(pipeline->cuda, event, size);
+	if (pipeline->nccl)
+		nccl_event(pipeline->nccl, event, size);
 	return 0;
 }
 
@@ -35,6 +37,8 @@ static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *user
 	struct pipeline *pipeline = userdata;
 
 	cuda_process_over(pipeline->cuda, tgid, incarnation);
+	if (pipeline->nccl)
+		nccl_process_over(pipeline->nccl, tgid, incarnation);
 	pipeline_forget_environment(pipeline, tgid);
 	if (pipeline->symbols)
 		symbols_forget(pipeline->symbols, (pid_t)tgid, incarnation);
@@ -82,6 +86,11 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 	pipeline->sink = figures;
 	pipeline->sink.sink.userdata = pipeline;
 	pipeline->devices_by_ns = clock_mono_ns() + config->devices_wait_ns;
+	if (config->nccl) {
+		pipeline->nccl = nccl_new(config->series, false);
+		if (!pipeline->nccl)
+			return -ENOMEM;
+	}
 	unnamed = pipeline_symbols(pipeline, event, &ops);
 	r = cuda_new(&limits, &ops, pipeline, &pipeline->cuda);
 	if (r < 0)
@@ -97,6 +106,7 @@ void pipeline_free(struct pipeline *pipeline)
 		return;
 	symbols_free(pipeline->symbols);
 	cuda_free(pipeline->cuda);
+	nccl_free(pipeline->nccl);
 	pipeline_environments_done(pipeline);
 	pipeline_limits_done(pipeline);
 	free(pipeline);

@@ -30,6 +30,7 @@ enum { PIPELINE_CARRIED_MAX = 256 };
 struct pipeline_config {
 	uint32_t series, kernel_series; /* processes and kernels with series of their own */
 	bool name_kernels;
+	bool nccl; /* is traced, too */
 	bool read_memory; /* kernel names may be read from a process's memory */
 	/*
 	 * Requests to name a kernel wait this long for the first devices, since its figures depend on the

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "nccl/nccl.h"
 #include "pipeline/pipeline.h"
 #include "proc/proc.h"
 
@@ -14,6 +15,7 @@ struct pipeline {
 	struct pipeline_config config;
 	struct event_sink sink; /* figures */
 	struct cuda *cuda;
+	struct nccl *nccl; /* NULL: not traced */
 	struct symbols *symbols; /* kernels and environments; NULL: not available */
 	int64_t devices_by_ns; /* until then requests wait for the first devices */
 	struct cuda_device devices[PIPELINE_DEVICES_MAX];

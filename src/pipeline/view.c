@@ -420,6 +420,19 @@ static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 	pipeline_symbols_view(pipeline, view);
 }
 
+/* Without memory for them NCCL's figures are absent. */
+static void fill_nccl(struct trace_view *view, struct nccl *nccl)
+{
+	view->nccl = nccl_window(nccl, (uint64_t)clock_mono_ns());
+	for (uint32_t i = 0; view->nccl && i < view->nccl->processes_n; i++) {
+		struct nccl_process *p = &view->nccl->processes[i];
+		uint32_t at = trace_view_find(view, view->processes_n, p->pid);
+
+		if (at < view->processes_n && view->processes[at].id.pid == p->pid)
+			memcpy(p->comm, view->processes[at].comm, sizeof(p->comm));
+	}
+}
+
 static void describe_missing(struct trace_view *view, const struct trace_engine_status *s)
 {
 	const char *const missing[] = {
@@ -485,6 +498,8 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 		trace_view_unref(view);
 		return r;
 	}
+	if (pipeline->nccl)
+		fill_nccl(view, pipeline->nccl);
 	fill_agent(view, pipeline, trace_engine_sinks(engine), &status, left_out);
 	describe_missing(view, &status);
 	view->enabled = true;

@@ -201,6 +201,7 @@ static json_t *json_trace_process(struct json_maker *j, const struct trace_view 
 	json_put(j, object, "devices", devices);
 	json_put(j, object, "memory_by_thread", json_threads(j, process));
 	json_put(j, object, "leaked", json_leaked(j, process));
+	json_put(j, object, "nccl", json_nccl_of(j, view->nccl, process->id.pid, process->exited));
 	return object;
 }
 
@@ -300,6 +301,7 @@ static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
 	json_put(j, trace, "calls", json_calls(j, view, view->all_calls, view->all_calls_n));
 	json_put(j, trace, "devices", json_totals(j, view));
 	json_put(j, trace, "workloads", json_uses(j));
+	json_put(j, trace, "nccl", json_nccl_totals(j, view->nccl));
 	return trace;
 }
 

@@ -10,6 +10,7 @@
 
 static const char *const type_names[RAW_TYPES] = {
 	[RAW_LAUNCH] = "launch",     [RAW_CALL] = "call",       [RAW_USER] = "user", [RAW_NAME] = "name",
+	[RAW_FIELDS] = "call",
 	[RAW_VARIABLE] = "variable", [RAW_PROCESS] = "process", [RAW_EXEC] = "exec", [RAW_EXIT] = "exit",
 };
 
@@ -70,6 +71,21 @@ static void user_text(const struct raw_event *e, struct strbuf *out)
 		argument_text(&e->user.at[i], out);
 }
 
+static void fields_text(const struct raw_event *e, struct strbuf *out)
+{
+	for (unsigned i = 0; i < e->fields.n; i++) {
+		const struct raw_field *f = &e->fields.at[i];
+
+		if (f->text)
+			strbuf_addf(out, " %s %s", f->name, f->text);
+		else if (f->number == RAW_SIGNED)
+			strbuf_addf(out, " %s %lld", f->name, (long long)f->value);
+		else
+			strbuf_addf(out, f->number == RAW_UNSIGNED ? " %s %llu" : " %s 0x%llx", f->name,
+				    (unsigned long long)f->value);
+	}
+}
+
 static void result_text(const struct raw_event *e, struct strbuf *out)
 {
 	if (e->has_result)
@@ -120,6 +136,11 @@ static void event_text(const struct raw_event *e, struct strbuf *out)
 		user_text(e, out);
 		result_text(e, out);
 		break;
+	case RAW_FIELDS:
+		text_clean(out, e->api);
+		fields_text(e, out);
+		result_text(e, out);
+		break;
 	case RAW_NAME:
 		text_clean(out, e->api);
 		name_text(e, out);
@@ -159,6 +180,21 @@ static void operands_json(struct json_maker *j, const struct raw_event *e, json_
 	for (unsigned i = 0; i < RAW_OPERANDS; i++)
 		if (e->call.has[i])
 			json_put(j, object, operands[i].name, json_count(e->call.value[i]));
+}
+
+static void fields_json(struct json_maker *j, const struct raw_event *e, json_t *object)
+{
+	for (unsigned i = 0; i < e->fields.n; i++) {
+		const struct raw_field *f = &e->fields.at[i];
+		char id[24];
+
+		snprintf(id, sizeof(id), "0x%llx", (unsigned long long)f->value);
+		json_put(j, object, f->name,
+			 f->text                 ? json_string(f->text) :
+			 f->number == RAW_ID     ? json_string(id) :
+			 f->number == RAW_SIGNED ? json_integer((json_int_t)f->value) :
+						   json_count(f->value));
+	}
 }
 
 static void user_json(struct json_maker *j, const struct raw_event *e, json_t *object)
@@ -227,11 +263,13 @@ static int event_json(const struct raw_event *e, struct strbuf *out)
 		operands_json(&j, e, object);
 	else if (e->type == RAW_USER)
 		user_json(&j, e, object);
+	else if (e->type == RAW_FIELDS)
+		fields_json(&j, e, object);
 	else if (e->type == RAW_NAME)
 		name_json(&j, e, object);
 	else if (e->type == RAW_VARIABLE)
 		variable_json(&j, e, object);
-	if (e->type == RAW_LAUNCH || e->type == RAW_CALL || e->type == RAW_USER)
+	if (e->type == RAW_LAUNCH || e->type == RAW_CALL || e->type == RAW_USER || e->type == RAW_FIELDS)
 		result_json(&j, e, object);
 	if (j.failed) {
 		json_decref(object);

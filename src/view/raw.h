@@ -14,6 +14,7 @@ enum raw_type {
 	RAW_LAUNCH,
 	RAW_CALL,
 	RAW_USER,
+	RAW_FIELDS, /* a call whose operands have names of their own */
 	RAW_NAME,
 	RAW_VARIABLE,
 	RAW_PROCESS,
@@ -26,7 +27,7 @@ enum raw_type {
 enum raw_operand { RAW_ADDR, RAW_SIZE, RAW_STREAM, RAW_HANDLE, RAW_KIND, RAW_OPERANDS };
 
 /* How an argument of a function that the user named is shown. */
-enum raw_number { RAW_UNSIGNED, RAW_SIGNED, RAW_HEX };
+enum raw_number { RAW_UNSIGNED, RAW_SIGNED, RAW_HEX, RAW_ID /* 64 bits; hexadecimal in JSON, too */ };
 
 struct raw_argument {
 	unsigned position; /* from 0 */
@@ -37,7 +38,14 @@ struct raw_argument {
 	const char *text; /* NULL: it could not be read */
 };
 
-enum { RAW_ARGUMENTS_MAX = 4 };
+enum { RAW_ARGUMENTS_MAX = 4, RAW_FIELDS_MAX = 8 };
+
+struct raw_field {
+	const char *name;
+	enum raw_number number;
+	uint64_t value; /* of a signed one, extended */
+	const char *text; /* in place of the value; NULL: it has none */
+};
 
 struct raw_event {
 	enum raw_type type;
@@ -46,7 +54,7 @@ struct raw_event {
 	uint32_t cpu;
 	const char *api; /* the function called; NULL for RAW_PROCESS, RAW_EXEC and RAW_EXIT */
 	const char *comm; /* the process's name; NULL: not known */
-	/* of RAW_LAUNCH, RAW_CALL and RAW_USER */
+	/* of RAW_LAUNCH, RAW_CALL, RAW_USER and RAW_FIELDS */
 	bool has_result;
 	int32_t result;
 	uint64_t duration_ns;
@@ -64,6 +72,10 @@ struct raw_event {
 			unsigned n;
 			struct raw_argument at[RAW_ARGUMENTS_MAX];
 		} user; /* a function that the user named */
+		struct {
+			unsigned n;
+			struct raw_field at[RAW_FIELDS_MAX];
+		} fields;
 		struct {
 			uint64_t handle;
 			uint64_t parent; /* module or library of the handle; 0: none */

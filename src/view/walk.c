@@ -234,6 +234,7 @@ static const struct {
 	{ WALK_CALLS, walk_probes },
 	{ WALK_NODE, walk_node },
 	{ WALK_AGENT, walk_agent },
+	{ WALK_CALLS, walk_nccl },
 };
 
 int walk_snapshot(const struct snapshot *snapshot, unsigned subjects, const struct walk_sink *sink)

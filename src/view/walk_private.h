@@ -9,6 +9,7 @@
  *   walk_kernels.c     kernels of traced processes
  *   walk_calls.c       traced calls, errors and latencies by name of the call
  *   walk_probes.c      the same of functions that the user names
+ *   walk_nccl.c        operations of NCCL
  *   walk_node.c        the node, the agent itself, rejected values of the driver
  */
 #pragma once
@@ -97,6 +98,7 @@ void walk_traced(struct walk *walk);
 void walk_kernels(struct walk *walk);
 void walk_calls(struct walk *walk);
 void walk_probes(struct walk *walk);
+void walk_nccl(struct walk *walk);
 void walk_node(struct walk *walk);
 void walk_agent(struct walk *walk);
 

@@ -167,6 +167,21 @@ static const struct {
 	  "registered buffers their size." },
 	{ "nccl_call_duration_seconds", "histogram", "api, le",
 	  "Time from entry to return of NCCL's calls, which enqueue: not that of the work on the GPUs." },
+	{ "process_nccl_operations_total", "counter", "pid, comm, comm_size, operation",
+	  "Operations of NCCL that the process enqueued, by ranks of the communicator: unknown where it was "
+	  "made before it was traced, other beyond 15 sizes. So are the next families." },
+	{ "process_nccl_failed_total", "counter", "pid, comm, comm_size, operation",
+	  "Operations of NCCL that the process could not enqueue." },
+	{ "process_nccl_bytes_total", "counter", "pid, comm, comm_size, operation",
+	  "Traffic of the operations that the process enqueued, as nccl-tests counts it: an argument that is "
+	  "each rank's times the ranks; absent where these are not known." },
+	{ "process_nccl_communicators", "gauge", "pid, comm", "Communicators of the process." },
+	{ "nccl_operations_total", "counter", "comm_size, operation",
+	  "Operations of NCCL that were enqueued, of all processes, those that have ended included." },
+	{ "nccl_bytes_total", "counter", "comm_size, operation", "Their traffic, as nccl-tests counts it." },
+	{ "nccl_groups_total", "counter", "", "Groups of NCCL's calls, nested ones not counted." },
+	{ "nccl_group_seconds_total", "counter", "",
+	  "Time from their outermost ncclGroupStart() to the end of its ncclGroupEnd()." },
 	{ "probe_calls_total", "counter", "library, function",
 	  "Calls of functions that trace.probes names, of all processes; of the first 768 that were "
 	  "found in root's files and 256 in users', the others together as other. So are the next "

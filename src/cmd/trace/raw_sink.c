@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cmd/trace/raw_nccl.h"
+#include "nccl/nccl.h"
 #include "trace/arguments.h"
 #include "view/raw.h"
 
@@ -135,6 +137,10 @@ static bool from_event(const struct trace_header *event, struct raw_event *ret_r
 		break;
 	case TRACE_EVENT_CALL:
 		from_call((const void *)event, &raw);
+		if (nccl_is_event(event)) {
+			raw.fields.n = 0;
+			raw_nccl((const void *)event, &raw);
+		}
 		break;
 	case TRACE_EVENT_NAME:
 		if (event->op == TRACE_OP_INIT)

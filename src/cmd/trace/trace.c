@@ -25,6 +25,7 @@
 #include "cmd/cmd.h"
 #include "cmd/trace/exec_gate.h"
 #include "cmd/trace/kernels.h"
+#include "cmd/trace/nccl.h"
 #include "cmd/trace/raw_sink.h"
 #include "cmd/trace/request.h"
 #include "proc/maps.h"
@@ -37,6 +38,7 @@ struct tracing {
 	sd_event *event;
 	struct trace_engine *engine;
 	struct trace_kernels *kernels; /* NULL: calls only */
+	struct trace_nccl *nccl; /* NULL: calls only */
 	struct exec_gate *gate; /* of the command; NULL: none */
 	pid_t pid; /* traced process; 0: all */
 	struct trace_report report;
@@ -135,6 +137,8 @@ static int draw(struct tracing *t, int to, double seconds)
 		r = table_trace(&summary, &options, &out);
 	if (r == 0 && t->kernels)
 		r = draw_kernels(t, options, seconds, &out);
+	if (r == 0 && t->nccl)
+		r = trace_nccl_table(t->nccl, t->engine, &options, &out);
 	if (r == 0)
 		table_trace_status(&summary, &options, &out);
 	if (r == 0)
@@ -174,6 +178,10 @@ static int put_json(struct tracing *t)
 	if (r == 0 && t->kernels) {
 		strbuf_adds(&out, ",\"kernels\":");
 		r = trace_kernels_json(t->kernels, &out);
+	}
+	if (r == 0 && t->nccl) {
+		strbuf_adds(&out, ",\"nccl\":");
+		r = trace_nccl_json(t->nccl, t->engine, &out);
 	}
 	strbuf_adds(&out, "}\n");
 	if (r == 0)
@@ -263,6 +271,8 @@ static int add_sinks(struct tracing *t)
 	struct event_sinks *sinks = trace_engine_sinks(t->engine);
 	int r = t->kernels ? event_sinks_add(sinks, trace_kernels_sink(t->kernels)) : 0;
 
+	if (r >= 0 && t->nccl)
+		r = event_sinks_add(sinks, trace_nccl_sink(t->nccl));
 	if (r >= 0 && t->inv->flag[FLAG_RAW])
 		r = event_sinks_add(sinks, &t->raw.sink);
 	t->ends = (struct event_sink){
@@ -283,7 +293,7 @@ static int start_engine(struct tracing *t)
 		.held = t->gate && !exec_gate_unheld(t->gate),
 		.return_probes = options_bool(o, OPT_trace_return_probes),
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
-		.events = t->inv->flag[FLAG_RAW] || t->kernels || library_user_has_arguments(),
+		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || library_user_has_arguments(),
 		.every_call = t->inv->flag[FLAG_RAW],
 		/* No limit by default: the user has asked for tracing explicitly. */
 		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
@@ -412,6 +422,8 @@ static int start_tracing(struct tracing *t)
 
 	if (t->inv->flag[FLAG_KERNELS])
 		r = start_kernels(t);
+	if (r >= 0 && t->inv->flag[FLAG_NCCL])
+		r = trace_nccl_new(&t->nccl);
 	if (r >= 0)
 		r = start_engine(t);
 	if (r >= 0 && t->gate)
@@ -567,6 +579,7 @@ static int run_tracing(struct tracing *t)
 	exec_gate_free(TAKE_PTR(t->gate));
 	trace_engine_free(TAKE_PTR(t->engine));
 	trace_kernels_free(TAKE_PTR(t->kernels));
+	trace_nccl_free(TAKE_PTR(t->nccl));
 	return r;
 }
 

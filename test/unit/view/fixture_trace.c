@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/macro.h"
 #define SECOND INT64_C(1000000000)
 #define GIB (1024.0 * 1024 * 1024)
 
@@ -391,6 +392,57 @@ static void add_workload_name(struct snapshot *s)
 	s->traced_workloads[0] = 0;
 }
 
+/* The first process: two sizes of communicators, one not known. */
+static void add_nccl(struct trace_view *view)
+{
+	static const struct nccl_row rows[] = {
+		{ .ranks = 8,
+		  .operation = NCCL_ALL_GATHER,
+		  .calls = 100,
+		  .failed = 1,
+		  .grouped = 20,
+		  .bytes = 1 << 20,
+		  .traffic = 8 << 20,
+		  .seconds = 0.25 },
+		{ .ranks = NCCL_RANKS_OTHER, .operation = NCCL_SEND, .calls = 7, .bytes = 70, .traffic = 70 },
+		{ .operation = NCCL_ALL_GATHER, .calls = 3, .bytes = 12, .unsized = true },
+	};
+	struct nccl_view *nccl = nccl_view_new(1, ARRAY_SIZE(rows), 2, ARRAY_SIZE(rows));
+
+	if (!nccl)
+		abort();
+	nccl->processes_n = 1;
+	nccl->processes[0] = (struct nccl_process){ .pid = view->processes[0].id.pid,
+						    .has_series = true,
+						    .groups = 10,
+						    .group_operations = 20,
+						    .group_seconds = 0.125,
+						    .left_out = 5,
+						    .rows_n = ARRAY_SIZE(rows),
+						    .communicators_n = 2 };
+	memcpy(nccl->processes[0].comm, view->processes[0].comm, sizeof(nccl->processes[0].comm));
+	nccl->rows_n = nccl->totals_n = ARRAY_SIZE(rows);
+	memcpy(nccl->rows, rows, sizeof(rows));
+	memcpy(nccl->totals, rows, sizeof(rows));
+	nccl->communicators_n = 2;
+	nccl->communicators[0] = (struct nccl_communicator){ .id = UINT64_C(0xf00000000000abcd),
+							     .handle = 0x1000,
+							     .ranks = 8,
+							     .rank = 5,
+							     .sequence = 100,
+							     .point_to_point = 7,
+							     .per_second = 2.5 };
+	nccl->communicators[1] = (struct nccl_communicator){ .handle = 0x2000,
+							     .rank = NCCL_RANK_UNKNOWN,
+							     .sequence = 3,
+							     .async_error = 6,
+							     .late = true,
+							     .ended = true };
+	nccl->groups = 10;
+	nccl->group_seconds = 0.125;
+	view->nccl = nccl;
+}
+
 struct snapshot *fixture_traced(void)
 {
 	struct snapshot *s = fixture_small();
@@ -410,6 +462,11 @@ struct snapshot *fixture_traced(void)
 	add_error(view, call, 2, 3);
 	add_error(view, call, INT32_MIN, 1);
 	add_sum(view, "cudaLaunchKernel", 1)->le[TRACED_LE - 1] = 7; /* read while it was counted */
+	call = add_sum(view, "ncclAllGather", 103);
+	call->layer = "nccl";
+	call->bytes = (1 << 20) + 12;
+	add_error(view, call, 4, 1);
+	add_nccl(view);
 	add_named(view, "libfoo.so", "foo_open", true);
 	add_named(view, "libfoo.so", "foo_late", false);
 	set_agent(s, AGENT_SOURCE_UP_TRACE, 1);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/* "gpusonde trace --nccl": what the traced processes do with NCCL, those that have ended included. */
+#pragma once
+
+#include "nccl/nccl.h"
+#include "trace/engine.h"
+#include "view/view.h"
+
+struct trace_nccl;
+
+int trace_nccl_new(struct trace_nccl **ret_nccl);
+void trace_nccl_free(struct trace_nccl *nccl); /* free the engine first */
+/* The sink of the engine's events. */
+struct event_sink *trace_nccl_sink(struct trace_nccl *nccl);
+/* -ENOMEM/-E2BIG. */
+int trace_nccl_table(struct trace_nccl *nccl, struct trace_engine *engine,
+		     const struct table_options *options, struct strbuf *out);
+/* The value of the member `nccl`. */
+int trace_nccl_json(struct trace_nccl *nccl, struct trace_engine *engine, struct strbuf *out);
