@@ -16,11 +16,11 @@ static _Thread_local int depth;
 
 /* A function and its pnccl... name, which is the same one. */
 #define EXPORTED __attribute__((visibility("default"), noinline))
-#define NCCL(name_, ...)                                                      \
+#define NCCL(name_, ...)                                                            \
 	EXPORTED ncclResult_t p##name_(__VA_ARGS__) __attribute__((alias(#name_))); \
 	EXPORTED ncclResult_t name_(__VA_ARGS__)
 
-static ncclResult_t make(ncclComm_t *comm, int ranks, int rank)
+static ncclResult_t make(struct ncclComm **comm, int ranks, int rank)
 {
 	if (!comm || ranks <= 0 || rank < 0 || rank >= ranks)
 		return ncclInvalidArgument;
@@ -30,17 +30,17 @@ static ncclResult_t make(ncclComm_t *comm, int ranks, int rank)
 	return *comm ? ncclSuccess : 2;
 }
 
-static ncclResult_t check(ncclComm_t comm)
+static ncclResult_t check(struct ncclComm *comm)
 {
 	return comm && comm->magic == MAGIC ? ncclSuccess : ncclInvalidArgument;
 }
 
-static ncclResult_t check_type(ncclComm_t comm, int type)
+static ncclResult_t check_type(struct ncclComm *comm, int type)
 {
 	return type < 0 || type > 11 ? ncclInvalidArgument : check(comm);
 }
 
-static ncclResult_t destroy(ncclComm_t comm)
+static ncclResult_t destroy(struct ncclComm *comm)
 {
 	ncclResult_t result = check(comm);
 
@@ -51,21 +51,22 @@ static ncclResult_t destroy(ncclComm_t comm)
 	return result;
 }
 
-NCCL(ncclGetUniqueId, ncclUniqueId *id)
+NCCL(ncclGetUniqueId, struct ncclUniqueId *id)
 {
 	for (size_t i = 0; i < sizeof(id->internal); i++)
 		id->internal[i] = (char)i;
 	return ncclSuccess;
 }
 
-NCCL(ncclCommInitRank, ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
+NCCL(ncclCommInitRank, struct ncclComm **comm, int nranks, struct ncclUniqueId id, int rank)
 {
 	(void)id;
 	return make(comm, nranks, rank);
 }
 
 /* As one that does not block: it goes on. */
-NCCL(ncclCommInitRankConfig, ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, void *config)
+NCCL(ncclCommInitRankConfig, struct ncclComm **comm, int nranks, struct ncclUniqueId id, int rank,
+     void *config)
 {
 	ncclResult_t result = make(comm, nranks, rank);
 
@@ -73,13 +74,14 @@ NCCL(ncclCommInitRankConfig, ncclComm_t *comm, int nranks, ncclUniqueId id, int 
 	return result == ncclSuccess && config ? ncclInProgress : result;
 }
 
-NCCL(ncclCommInitRankScalable, ncclComm_t *comm, int nranks, int rank, int n, ncclUniqueId *ids, void *config)
+NCCL(ncclCommInitRankScalable, struct ncclComm **comm, int nranks, int rank, int n, struct ncclUniqueId *ids,
+     void *config)
 {
 	(void)config;
 	return n > 0 && ids ? make(comm, nranks, rank) : ncclInvalidArgument;
 }
 
-NCCL(ncclCommInitAll, ncclComm_t *comms, int n, const int *devices)
+NCCL(ncclCommInitAll, struct ncclComm **comms, int n, const int *devices)
 {
 	ncclResult_t result = ncclSuccess;
 
@@ -89,7 +91,7 @@ NCCL(ncclCommInitAll, ncclComm_t *comms, int n, const int *devices)
 	return result;
 }
 
-NCCL(ncclCommSplit, ncclComm_t comm, int color, int key, ncclComm_t *new, void *config)
+NCCL(ncclCommSplit, struct ncclComm *comm, int color, int key, struct ncclComm **new, void *config)
 {
 	ncclResult_t result = check(comm);
 
@@ -99,7 +101,8 @@ NCCL(ncclCommSplit, ncclComm_t comm, int color, int key, ncclComm_t *new, void *
 	return result == ncclSuccess && color >= 0 ? make(new, (comm->ranks + 1) / 2, 0) : result;
 }
 
-NCCL(ncclCommShrink, ncclComm_t comm, int *excluded, int n, ncclComm_t *new, void *config, int flags)
+NCCL(ncclCommShrink, struct ncclComm *comm, int *excluded, int n, struct ncclComm **new, void *config,
+     int flags)
 {
 	(void)excluded;
 	(void)config;
@@ -107,22 +110,22 @@ NCCL(ncclCommShrink, ncclComm_t comm, int *excluded, int n, ncclComm_t *new, voi
 	return check(comm) == ncclSuccess ? make(new, comm->ranks - n, 0) : ncclInvalidArgument;
 }
 
-NCCL(ncclCommFinalize, ncclComm_t comm)
+NCCL(ncclCommFinalize, struct ncclComm *comm)
 {
 	return check(comm);
 }
 
-NCCL(ncclCommDestroy, ncclComm_t comm)
+NCCL(ncclCommDestroy, struct ncclComm *comm)
 {
 	return destroy(comm);
 }
 
-NCCL(ncclCommAbort, ncclComm_t comm)
+NCCL(ncclCommAbort, struct ncclComm *comm)
 {
 	return destroy(comm);
 }
 
-NCCL(ncclCommCount, ncclComm_t comm, int *count)
+NCCL(ncclCommCount, struct ncclComm *comm, int *count)
 {
 	ncclResult_t result = check(comm);
 
@@ -131,7 +134,7 @@ NCCL(ncclCommCount, ncclComm_t comm, int *count)
 	return result;
 }
 
-NCCL(ncclCommUserRank, ncclComm_t comm, int *rank)
+NCCL(ncclCommUserRank, struct ncclComm *comm, int *rank)
 {
 	ncclResult_t result = check(comm);
 
@@ -140,20 +143,20 @@ NCCL(ncclCommUserRank, ncclComm_t comm, int *rank)
 	return result;
 }
 
-NCCL(ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *error)
+NCCL(ncclCommGetAsyncError, struct ncclComm *comm, ncclResult_t *error)
 {
 	*error = ncclSuccess;
 	return check(comm);
 }
 
-NCCL(ncclCommRegister, ncclComm_t comm, void *buffer, size_t size, void **handle)
+NCCL(ncclCommRegister, struct ncclComm *comm, void *buffer, size_t size, void **handle)
 {
 	(void)size;
 	*handle = buffer;
 	return check(comm);
 }
 
-NCCL(ncclCommDeregister, ncclComm_t comm, void *handle)
+NCCL(ncclCommDeregister, struct ncclComm *comm, void *handle)
 {
 	(void)handle;
 	return check(comm);
@@ -187,14 +190,7 @@ NCCL(ncclGroupEnd, void)
 
 #define UNUSED (void)send, (void)recv, (void)n, (void)stream
 
-NCCL(ncclAllReduce, const void *send, void *recv, size_t n, int type, int op, ncclComm_t comm, ncclStream_t stream)
-{
-	(void)op;
-	UNUSED;
-	return check_type(comm, type);
-}
-
-NCCL(ncclReduceScatter, const void *send, void *recv, size_t n, int type, int op, ncclComm_t comm,
+NCCL(ncclAllReduce, const void *send, void *recv, size_t n, int type, int op, struct ncclComm *comm,
      ncclStream_t stream)
 {
 	(void)op;
@@ -202,7 +198,15 @@ NCCL(ncclReduceScatter, const void *send, void *recv, size_t n, int type, int op
 	return check_type(comm, type);
 }
 
-NCCL(ncclReduce, const void *send, void *recv, size_t n, int type, int op, int root, ncclComm_t comm,
+NCCL(ncclReduceScatter, const void *send, void *recv, size_t n, int type, int op, struct ncclComm *comm,
+     ncclStream_t stream)
+{
+	(void)op;
+	UNUSED;
+	return check_type(comm, type);
+}
+
+NCCL(ncclReduce, const void *send, void *recv, size_t n, int type, int op, int root, struct ncclComm *comm,
      ncclStream_t stream)
 {
 	(void)op;
@@ -211,7 +215,7 @@ NCCL(ncclReduce, const void *send, void *recv, size_t n, int type, int op, int r
 	return check_type(comm, type);
 }
 
-NCCL(ncclBroadcast, const void *send, void *recv, size_t n, int type, int root, ncclComm_t comm,
+NCCL(ncclBroadcast, const void *send, void *recv, size_t n, int type, int root, struct ncclComm *comm,
      ncclStream_t stream)
 {
 	(void)root;
@@ -219,24 +223,26 @@ NCCL(ncclBroadcast, const void *send, void *recv, size_t n, int type, int root, 
 	return check_type(comm, type);
 }
 
-NCCL(ncclBcast, void *buffer, size_t n, int type, int root, ncclComm_t comm, ncclStream_t stream)
+NCCL(ncclBcast, void *buffer, size_t n, int type, int root, struct ncclComm *comm, ncclStream_t stream)
 {
 	return ncclBroadcast(buffer, buffer, n, type, root, comm, stream);
 }
 
-NCCL(ncclAllGather, const void *send, void *recv, size_t n, int type, ncclComm_t comm, ncclStream_t stream)
+NCCL(ncclAllGather, const void *send, void *recv, size_t n, int type, struct ncclComm *comm,
+     ncclStream_t stream)
 {
 	UNUSED;
 	return check_type(comm, type);
 }
 
-NCCL(ncclAlltoAll, const void *send, void *recv, size_t n, int type, ncclComm_t comm, ncclStream_t stream)
+NCCL(ncclAlltoAll, const void *send, void *recv, size_t n, int type, struct ncclComm *comm,
+     ncclStream_t stream)
 {
 	UNUSED;
 	return check_type(comm, type);
 }
 
-NCCL(ncclGather, const void *send, void *recv, size_t n, int type, int root, ncclComm_t comm,
+NCCL(ncclGather, const void *send, void *recv, size_t n, int type, int root, struct ncclComm *comm,
      ncclStream_t stream)
 {
 	(void)root;
@@ -244,7 +250,7 @@ NCCL(ncclGather, const void *send, void *recv, size_t n, int type, int root, ncc
 	return check_type(comm, type);
 }
 
-NCCL(ncclScatter, const void *send, void *recv, size_t n, int type, int root, ncclComm_t comm,
+NCCL(ncclScatter, const void *send, void *recv, size_t n, int type, int root, struct ncclComm *comm,
      ncclStream_t stream)
 {
 	(void)root;
@@ -252,7 +258,7 @@ NCCL(ncclScatter, const void *send, void *recv, size_t n, int type, int root, nc
 	return check_type(comm, type);
 }
 
-NCCL(ncclSend, const void *send, size_t n, int type, int peer, ncclComm_t comm, ncclStream_t stream)
+NCCL(ncclSend, const void *send, size_t n, int type, int peer, struct ncclComm *comm, ncclStream_t stream)
 {
 	(void)send;
 	(void)n;
@@ -261,7 +267,7 @@ NCCL(ncclSend, const void *send, size_t n, int type, int peer, ncclComm_t comm, 
 	return check_type(comm, type);
 }
 
-NCCL(ncclRecv, void *recv, size_t n, int type, int peer, ncclComm_t comm, ncclStream_t stream)
+NCCL(ncclRecv, void *recv, size_t n, int type, int peer, struct ncclComm *comm, ncclStream_t stream)
 {
 	(void)recv;
 	(void)n;

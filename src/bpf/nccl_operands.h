@@ -52,7 +52,7 @@ static __always_inline void nccl_read(const struct trace_spec *spec, struct fram
 	} else if (spec->shape == TRACE_SHAPE_UNIQUE_ID) {
 		bool by_value = spec->operands[TRACE_OPERAND_ADDR].from == TRACE_FROM_NONE;
 
-		values[TRACE_OPERAND_ADDR] = unique_id_read(
-			by_value ? frame->sp + STACK_ARGS : values[TRACE_OPERAND_ADDR], frame);
+		values[TRACE_OPERAND_ADDR] =
+			unique_id_read(by_value ? frame->sp + STACK_ARGS : values[TRACE_OPERAND_ADDR], frame);
 	}
 }

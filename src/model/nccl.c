@@ -24,9 +24,9 @@ static const struct {
 	const char *name;
 	uint32_t bytes;
 } types[] = {
-	{ "int8", 1 },	  { "uint8", 1 },   { "int32", 4 },    { "uint32", 4 },	   { "int64", 8 },
-	{ "uint64", 8 },  { "float16", 2 }, { "float32", 4 },  { "float64", 8 },   { "bfloat16", 2 },
-	{ "float8e4m3", 1 }, { "float8e5m2", 1 },
+	{ "int8", 1 },    { "uint8", 1 },    { "int32", 4 },      { "uint32", 4 },
+	{ "int64", 8 },   { "uint64", 8 },   { "float16", 2 },    { "float32", 4 },
+	{ "float64", 8 }, { "bfloat16", 2 }, { "float8e4m3", 1 }, { "float8e5m2", 1 },
 };
 
 #define ROUNDED(size_) (((size_) + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t))
@@ -99,9 +99,10 @@ const char *nccl_reduction_name(uint32_t reduction)
 const char *nccl_error_words(int32_t code)
 {
 	static const char *const words[] = {
-		[1] = "unhandled CUDA error", [2] = "unhandled system error", [3] = "internal error",
-		[4] = "invalid argument",     [5] = "invalid usage",	      [6] = "remote process error",
-		[7] = "in progress",	      [8] = "timed out",
+		[1] = "unhandled CUDA error", [2] = "unhandled system error",
+		[3] = "internal error",       [4] = "invalid argument",
+		[5] = "invalid usage",        [6] = "remote process error",
+		[7] = "in progress",          [8] = "timed out",
 	};
 
 	return code >= 0 && (size_t)code < ARRAY_SIZE(words) ? words[code] : NULL;

@@ -128,8 +128,8 @@ static enum nccl_operation operation_of(const struct trace_header *event)
 	static const uint8_t of[] = {
 #define OF(id_) [TRACE_OP_NCCL_##id_ - TRACE_OP_NCCL_FIRST] = NCCL_##id_
 		OF(ALL_REDUCE), OF(REDUCE), OF(REDUCE_SCATTER), OF(BROADCAST), OF(ALL_GATHER),
-		OF(ALL_TO_ALL), OF(GATHER), OF(SCATTER), OF(SEND), OF(RECV),
-		OF(PUT), OF(SIGNAL), OF(WAIT_SIGNAL),
+		OF(ALL_TO_ALL), OF(GATHER), OF(SCATTER),        OF(SEND),      OF(RECV),
+		OF(PUT),        OF(SIGNAL), OF(WAIT_SIGNAL),
 #undef OF
 	};
 
@@ -187,7 +187,7 @@ static void on_made(struct nccl *nccl, struct nccl_traced *p, const struct trace
 		return;
 	switch (call->header.op) {
 	case TRACE_OP_NCCL_INIT:
-		new.id = call->header.flags & TRACE_FLAG_UNREAD ? 0 : call->addr;
+		new.id = call->header.flags &TRACE_FLAG_UNREAD ? 0 : call->addr;
 		new.ranks = call->kind;
 		break;
 	case TRACE_OP_NCCL_INIT_ALL:

@@ -6,13 +6,13 @@
  *
  * Invariants
  *  1. A communicator belongs to a process between two execs: a child of fork() has none of its parent's.
- *  2. A communicator that was made before it was traced is known by its first operation. Its number of ranks
- *     is learnt when the program asks for it (ncclCommCount()), its rank too; until then the traffic of what is
- *     each rank's argument is not known, and is not told.
+ *  2. A communicator that was made before it was traced is known by its first operation. Its number of
+ *     ranks is learnt when the program asks for it (ncclCommCount()), its rank too; until then the traffic of
+ *     what is each rank's argument is not known, and is not told.
  *  3. Groups are followed on the kernel side, by thread (bpf/nccl.h), and end with their thread.
  *  4. Memory is bounded: NCCL_PROCESSES_MAX processes, each with NCCL_COMMUNICATORS_MAX communicators, and
- *     NCCL_SIZES_MAX sizes of communicators in all, the others together. Nothing is allocated for an event but
- *     by a process's or communicator's first one.
+ *     NCCL_SIZES_MAX sizes of communicators in all, the others together. Nothing is allocated for an event
+ *     but by a process's or communicator's first one.
  *
  * One thread owns a struct nccl: the one that drains the ring.
  */

@@ -80,7 +80,7 @@ static void process_fill(const struct nccl *nccl, struct nccl_traced *p, double 
 	view->communicators_n += shown->communicators_n;
 }
 
-static int by_pid(const void *a, const void *b)
+static int by_tgid(const void *a, const void *b)
 {
 	const struct nccl_traced *x = *(const struct nccl_traced *const *)a,
 				 *y = *(const struct nccl_traced *const *)b;
@@ -90,8 +90,8 @@ static int by_pid(const void *a, const void *b)
 
 struct nccl_view *nccl_window(struct nccl *nccl, uint64_t now_ns)
 {
-	double elapsed = nccl->window_ns && now_ns > nccl->window_ns ? (double)(now_ns - nccl->window_ns) / 1e9 :
-								       0;
+	double elapsed =
+		nccl->window_ns && now_ns > nccl->window_ns ? (double)(now_ns - nccl->window_ns) / 1e9 : 0;
 	uint32_t rows = 0, communicators = 0;
 	struct nccl_view *view;
 
@@ -102,7 +102,7 @@ struct nccl_view *nccl_window(struct nccl *nccl, uint64_t now_ns)
 	view = nccl_view_new(nccl->processes_n, rows, communicators, rows_of(&nccl->totals));
 	if (!view)
 		return NULL;
-	qsort(nccl->processes, nccl->processes_n, sizeof(nccl->processes[0]), by_pid);
+	qsort(nccl->processes, nccl->processes_n, sizeof(nccl->processes[0]), by_tgid);
 	for (uint32_t i = 0; i < nccl->processes_n; i++)
 		process_fill(nccl, nccl->processes[i], elapsed, view);
 	for (uint32_t i = nccl->processes_n; !nccl->keep && i-- > 0;)

@@ -12,7 +12,8 @@ static json_t *json_row(struct json_maker *j, const struct nccl_row *row)
 	json_t *object = json_object();
 	bool known = row->ranks != NCCL_RANKS_UNKNOWN && row->ranks != NCCL_RANKS_OTHER;
 
-	json_put(j, object, "operation", json_string(nccl_operation_name((enum nccl_operation)row->operation)));
+	json_put(j, object, "operation",
+		 json_string(nccl_operation_name((enum nccl_operation)row->operation)));
 	json_put(j, object, "ranks", known ? json_integer(row->ranks) : json_null());
 	json_put(j, object, "calls", json_count(row->calls));
 	json_put(j, object, "failed", json_count(row->failed));
@@ -56,12 +57,14 @@ static void add_groups(struct json_maker *j, json_t *object, uint64_t groups, do
 	json_put(j, object, "group_seconds", json_number(seconds));
 }
 
-static json_t *json_process(struct json_maker *j, const struct nccl_view *view, const struct nccl_process *process)
+static json_t *json_process(struct json_maker *j, const struct nccl_view *view,
+			    const struct nccl_process *process)
 {
 	json_t *object = json_object(), *list = json_array();
 
 	for (uint32_t i = 0; i < process->communicators_n; i++)
-		json_push(j, list, json_communicator(j, &view->communicators[process->communicators_first + i]));
+		json_push(j, list,
+			  json_communicator(j, &view->communicators[process->communicators_first + i]));
 	json_put(j, object, "operations", json_rows(j, &view->rows[process->rows_first], process->rows_n));
 	json_put(j, object, "communicators", list);
 	json_put(j, object, "other_operations", json_count(process->left_out));

@@ -30,7 +30,7 @@ static void seconds_cell(struct table *table, double seconds)
 		table_cellf(table, COLOUR_NONE, "%.1f us", seconds * 1e6);
 }
 
-static void add_row(struct table *table, const struct nccl_process *process, const struct nccl_row *row)
+static void operation_row(struct table *table, const struct nccl_process *process, const struct nccl_row *row)
 {
 	char ranks[NCCL_SIZE_TEXT], bytes[BYTES_TEXT], traffic[BYTES_TEXT];
 
@@ -49,9 +49,9 @@ static void add_row(struct table *table, const struct nccl_process *process, con
 }
 
 static const struct table_column communicator_columns[] = {
-	{ .title = "PID", .right = true },	    { .title = "COMMUNICATOR", .flexible = true, .least = 18 },
-	{ .title = "RANK", .right = true },	    { .title = "RANKS", .right = true },
-	{ .title = "COLLECTIVES", .right = true },  { .title = "SEND/RECV", .right = true },
+	{ .title = "PID", .right = true },         { .title = "COMMUNICATOR", .flexible = true, .least = 18 },
+	{ .title = "RANK", .right = true },        { .title = "RANKS", .right = true },
+	{ .title = "COLLECTIVES", .right = true }, { .title = "SEND/RECV", .right = true },
 	{ .title = "STATE", .flexible = true },
 };
 
@@ -63,7 +63,7 @@ static void number_cell(struct table *table, bool known, int64_t number)
 		table_cell(table, COLOUR_NONE, "");
 }
 
-static void add_communicator(struct table *table, const struct nccl_process *process,
+static void communicator_row(struct table *table, const struct nccl_process *process,
 			     const struct nccl_communicator *c)
 {
 	table_cellf(table, process->exited ? COLOUR_DIM : COLOUR_NONE, "%" PRIu32, process->pid);
@@ -102,7 +102,7 @@ static int write_communicators(const struct nccl_view *view, const struct table_
 	table_init(&table, communicator_columns, ARRAY_SIZE(communicator_columns));
 	for (uint32_t i = 0; i < view->processes_n; i++)
 		for (uint32_t k = 0; k < view->processes[i].communicators_n; k++)
-			add_communicator(&table, &view->processes[i],
+			communicator_row(&table, &view->processes[i],
 					 &view->communicators[view->processes[i].communicators_first + k]);
 	return write_table(&table, options, out);
 }
@@ -120,7 +120,8 @@ int table_nccl(const struct nccl_view *view, const struct table_options *options
 	table_init(&table, row_columns, ARRAY_SIZE(row_columns));
 	for (uint32_t i = 0; i < view->processes_n; i++)
 		for (uint32_t k = 0; k < view->processes[i].rows_n; k++)
-			add_row(&table, &view->processes[i], &view->rows[view->processes[i].rows_first + k]);
+			operation_row(&table, &view->processes[i],
+				      &view->rows[view->processes[i].rows_first + k]);
 	r = write_table(&table, options, out);
 	if (r == 0)
 		r = write_communicators(view, options, out);

@@ -232,9 +232,9 @@ static const struct {
 	{ WALK_KERNELS, walk_kernels },
 	{ WALK_CALLS, walk_calls },
 	{ WALK_CALLS, walk_probes },
+	{ WALK_CALLS, walk_nccl },
 	{ WALK_NODE, walk_node },
 	{ WALK_AGENT, walk_agent },
-	{ WALK_CALLS, walk_nccl },
 };
 
 int walk_snapshot(const struct snapshot *snapshot, unsigned subjects, const struct walk_sink *sink)

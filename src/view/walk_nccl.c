@@ -127,16 +127,18 @@ void walk_nccl(struct walk *walk)
 	if (walk_family_named(walk, "process_nccl_failed_total", FAMILY_COUNTER, UNIT_NONE,
 			      "Operations of NCCL that the process could not enqueue."))
 		walk_rows(&nw, row_failed);
-	if (walk_family_named(walk, "process_nccl_bytes_total", FAMILY_COUNTER, UNIT_BYTES,
-			      "Traffic of the operations that the process enqueued, as nccl-tests counts it: an "
-			      "argument that is each rank's times the ranks."))
+	if (walk_family_named(
+		    walk, "process_nccl_bytes_total", FAMILY_COUNTER, UNIT_BYTES,
+		    "Traffic of the operations that the process enqueued, as nccl-tests counts it: an "
+		    "argument that is each rank's times the ranks."))
 		walk_rows(&nw, row_traffic);
 	if (walk_family_named(walk, "process_nccl_communicators", FAMILY_GAUGE, UNIT_NONE,
 			      "Communicators of the process."))
 		walk_communicators(&nw);
-	if (walk_family_named(walk, "nccl_operations_total", FAMILY_COUNTER, UNIT_NONE,
-			      "Operations of NCCL that were enqueued, of all processes, those that have ended "
-			      "included."))
+	if (walk_family_named(
+		    walk, "nccl_operations_total", FAMILY_COUNTER, UNIT_NONE,
+		    "Operations of NCCL that were enqueued, of all processes, those that have ended "
+		    "included."))
 		walk_totals(&nw, row_calls);
 	if (walk_family_named(walk, "nccl_bytes_total", FAMILY_COUNTER, UNIT_BYTES,
 			      "Their traffic, as nccl-tests counts it."))

@@ -21,8 +21,8 @@ static void *stream(uintptr_t value)
 /* Each operation once or a few times, some in groups. */
 static void operations(void)
 {
-	ncclComm_t comm, whole, half, fewer, all[3];
-	ncclUniqueId id;
+	struct ncclComm *comm, *whole, *half, *fewer, *all[3];
+	struct ncclUniqueId id;
 	void *handle, *memory;
 	int n;
 
@@ -81,8 +81,8 @@ static void *finished(void *arg)
 
 static void threads(void)
 {
-	ncclUniqueId id;
-	ncclComm_t comm;
+	struct ncclUniqueId id;
+	struct ncclComm *comm;
 	pthread_t thread;
 
 	ncclGetUniqueId(&id);
@@ -96,8 +96,8 @@ static void threads(void)
 /* The child knows nothing of its parent's communicator but its handle. */
 static void forked(void)
 {
-	ncclUniqueId id;
-	ncclComm_t comm;
+	struct ncclUniqueId id;
+	struct ncclComm *comm;
 
 	ncclGetUniqueId(&id);
 	ncclCommInitRank(&comm, 6, id, 0);
@@ -114,8 +114,8 @@ static void forked(void)
 /* More sizes of communicators than are told apart, and more communicators than are kept. */
 static void many(void)
 {
-	ncclUniqueId id;
-	ncclComm_t comm;
+	struct ncclUniqueId id;
+	struct ncclComm *comm;
 
 	ncclGetUniqueId(&id);
 	for (int i = 0; i < 400; i++) {
@@ -126,8 +126,8 @@ static void many(void)
 
 static void slowly(void)
 {
-	ncclUniqueId id;
-	ncclComm_t comm;
+	struct ncclUniqueId id;
+	struct ncclComm *comm;
 
 	ncclGetUniqueId(&id);
 	ncclCommInitRank(&comm, 8, id, 5);
@@ -144,8 +144,11 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} all[] = { { "operations", operations }, { "threads", threads }, { "fork", forked },
-		    { "many", many },		  { "wait", slowly } };
+	} all[] = { { "operations", operations },
+		    { "threads", threads },
+		    { "fork", forked },
+		    { "many", many },
+		    { "wait", slowly } };
 
 	for (size_t i = 0; argc > 1 && i < sizeof(all) / sizeof(all[0]); i++)
 		if (strcmp(argv[1], all[i].name) == 0) {

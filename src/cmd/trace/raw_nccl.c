@@ -11,7 +11,8 @@ struct names {
 static const struct names of_op[] = {
 #define NAMES(id_, ...) [TRACE_OP_NCCL_##id_ - TRACE_OP_NCCL_FIRST] = { __VA_ARGS__ }
 	NAMES(ALL_REDUCE, .addr = "comm", .size = "bytes", .kind = "type", .handle = "reduction"),
-	NAMES(REDUCE, .addr = "comm", .size = "bytes", .kind = "type", .handle = "reduction", .other = "root"),
+	NAMES(REDUCE, .addr = "comm", .size = "bytes", .kind = "type", .handle = "reduction",
+	      .other = "root"),
 	NAMES(REDUCE_SCATTER, .addr = "comm", .size = "bytes", .kind = "type", .handle = "reduction"),
 	NAMES(BROADCAST, .addr = "comm", .size = "bytes", .kind = "type", .other = "root"),
 	NAMES(ALL_GATHER, .addr = "comm", .size = "bytes", .kind = "type"),
@@ -43,8 +44,8 @@ static const struct names of_op[] = {
 #undef NAMES
 };
 
-static void add(struct raw_event *raw, const char *name, enum raw_number number, uint64_t value,
-		const char *text)
+static void field_add(struct raw_event *raw, const char *name, enum raw_number number, uint64_t value,
+		      const char *text)
 {
 	if (name && raw->fields.n < RAW_FIELDS_MAX)
 		raw->fields.at[raw->fields.n++] =
@@ -59,17 +60,19 @@ void raw_nccl(const struct trace_call *call, struct raw_event *raw)
 	     made = call->result == 0 && !(call->header.flags & TRACE_FLAG_NO_RESULT);
 
 	raw->type = RAW_FIELDS;
-	add(raw, names->addr, call->header.op == TRACE_OP_NCCL_INIT ? RAW_ID : RAW_HEX, call->addr, NULL);
-	add(raw, names->size, RAW_UNSIGNED, call->size, NULL);
-	add(raw, names->kind, RAW_SIGNED, (uint64_t)(int64_t)(int32_t)call->kind,
-	    moves ? nccl_type_name(call->kind) : NULL);
+	field_add(raw, names->addr, call->header.op == TRACE_OP_NCCL_INIT ? RAW_ID : RAW_HEX, call->addr,
+		  NULL);
+	field_add(raw, names->size, RAW_UNSIGNED, call->size, NULL);
+	field_add(raw, names->kind, RAW_SIGNED, (uint64_t)(int64_t)(int32_t)call->kind,
+		  moves ? nccl_type_name(call->kind) : NULL);
 	if (moves)
-		add(raw, names->handle, RAW_UNSIGNED, call->handle, nccl_reduction_name((uint32_t)call->handle));
+		field_add(raw, names->handle, RAW_UNSIGNED, call->handle,
+			  nccl_reduction_name((uint32_t)call->handle));
 	else if (made)
-		add(raw, names->handle, ends ? RAW_UNSIGNED : RAW_HEX, call->handle, NULL);
-	add(raw, names->other, RAW_SIGNED, (uint64_t)(int64_t)(int32_t)call->other, NULL);
+		field_add(raw, names->handle, ends ? RAW_UNSIGNED : RAW_HEX, call->handle, NULL);
+	field_add(raw, names->other, RAW_SIGNED, (uint64_t)(int64_t)(int32_t)call->other, NULL);
 	if (moves)
-		add(raw, "stream", RAW_HEX, call->stream, NULL);
+		field_add(raw, "stream", RAW_HEX, call->stream, NULL);
 	if (call->header.flags & TRACE_FLAG_GROUPED)
-		add(raw, "grouped", RAW_UNSIGNED, 1, NULL);
+		field_add(raw, "grouped", RAW_UNSIGNED, 1, NULL);
 }

@@ -22,7 +22,7 @@ static void arguments_of_one_rank(void **state)
 {
 	static const bool wanted[NCCL_OPERATIONS] = {
 		[NCCL_REDUCE_SCATTER] = true, [NCCL_ALL_GATHER] = true, [NCCL_ALL_TO_ALL] = true,
-		[NCCL_GATHER] = true,	      [NCCL_SCATTER] = true,
+		[NCCL_GATHER] = true,         [NCCL_SCATTER] = true,
 	};
 
 	(void)state;

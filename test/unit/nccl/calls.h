@@ -8,12 +8,12 @@
 enum { PID = 100, COMM = 0x1000, OTHER = 0x2000, CHILD = 0x3000 };
 
 /* A call that takes 1 us; members of struct trace_call as further arguments. */
-#define CALL(nccl_, op_, ...)                                                                       \
-	call((nccl_), &(struct trace_call){ .header = { .tgid = PID,                                \
-							.type = TRACE_EVENT_CALL,                   \
-							.op = TRACE_OP_NCCL_##op_ },                \
-					    .duration_ns = 1000,                                    \
-					    __VA_ARGS__ })
+#define CALL(nccl_, op_, ...)                                                                        \
+	call((nccl_),                                                                                \
+	     &(struct trace_call){                                                                   \
+		     .header = { .tgid = PID, .type = TRACE_EVENT_CALL, .op = TRACE_OP_NCCL_##op_ }, \
+		     .duration_ns = 1000,                                                            \
+		     __VA_ARGS__ })
 void call(struct nccl *nccl, const struct trace_call *event);
 /* A process begins (TRACE_EVENT_PROCESS), executes or ends. */
 void life(struct nccl *nccl, uint8_t type);

@@ -166,7 +166,8 @@ static void errors_of_work_that_goes_on(void **state)
 static void what_is_no_event_of_nccl(void **state)
 {
 	struct nccl *nccl = *state;
-	struct trace_call event = { .header = { .tgid = PID, .type = TRACE_EVENT_CALL, .op = TRACE_OP_COPY } };
+	struct trace_call event = { .header = {
+					    .tgid = PID, .type = TRACE_EVENT_CALL, .op = TRACE_OP_COPY } };
 
 	call(nccl, &event);
 	event.header.op = TRACE_OP_NCCL_ALL_REDUCE;

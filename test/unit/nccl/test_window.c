@@ -41,7 +41,8 @@ static void communicators_beyond_the_limit(void **state)
 	view = figures(nccl);
 	assert_int_equal(view->communicators_n, NCCL_COMMUNICATORS_MAX);
 	assert_int_equal(view->processes[0].left_out, 10);
-	assert_int_equal(row_of(view, NCCL_ALL_REDUCE, NCCL_RANKS_UNKNOWN)->calls, NCCL_COMMUNICATORS_MAX + 10);
+	assert_int_equal(row_of(view, NCCL_ALL_REDUCE, NCCL_RANKS_UNKNOWN)->calls,
+			 NCCL_COMMUNICATORS_MAX + 10);
 }
 
 static void processes_beyond_the_limit(void **state)
@@ -50,7 +51,10 @@ static void processes_beyond_the_limit(void **state)
 	const struct nccl_view *view;
 
 	for (uint32_t i = 1; i <= NCCL_PROCESSES_MAX + 10; i++)
-		CALL(nccl, ALL_REDUCE, .header.tgid = i, .addr = COMM);
+		call(nccl, &(struct trace_call){ .header = { .tgid = i,
+							     .type = TRACE_EVENT_CALL,
+							     .op = TRACE_OP_NCCL_ALL_REDUCE },
+						 .addr = COMM });
 	view = figures(nccl);
 	assert_int_equal(view->processes_n, NCCL_PROCESSES_MAX);
 	assert_int_equal(nccl_beyond(nccl), 10);
