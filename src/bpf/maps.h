@@ -16,6 +16,7 @@ enum {
 	NCCL_UNIQUE_ID = 128, /* bytes */
 	FILL_CHECK_EVERY = 256, /* events of a CPU between two checks of how full the ring is; power of two */
 	BATCH_CHUNK = 16,
+	DIGEST_MAX = 64,
 	HITS_FLUSH = 64,
 	PENDING_CALLS = 4096,
 	PAGE = 4096,

@@ -2,52 +2,11 @@
 /* For trace.bpf.c only: reads the arguments and outputs of a call. */
 #pragma once
 
-#include "bpf/maps.h"
-
-/*
- * Saturates. Multiplies halves, since the compiler would turn a simpler overflow check into a 128-bit
- * product. Not static, as in shares.h.
- */
-__noinline __u64 multiply(__u64 a, __u64 b)
-{
-	__u64 small = a < b ? a : b, large = a < b ? b : a;
-
-	if (small >> 32 || ((large >> 32) * small + ((__u32)large * small >> 32)) >> 32)
-		return U64_MAX;
-	return a * b;
-}
-
-static __always_inline void read_user(void *to, __u32 size, __u64 from, struct frame *frame)
-{
-	if (bpf_probe_read_user(to, size, (void *)from)) {
-		__builtin_memset(to, 0, size);
-		frame->flags |= TRACE_FLAG_UNREAD;
-	}
-}
-
-static __always_inline __u64 read_user_number(__u64 from, __u32 width, struct frame *frame)
-{
-	__u64 wide = 0;
-	__u32 narrow = 0;
-
-	if (width == 4) {
-		read_user(&narrow, sizeof(narrow), from, frame);
-		return narrow;
-	}
-	read_user(&wide, sizeof(wide), from, frame);
-	return wide;
-}
+#include "bpf/arguments.h"
 
 static __always_inline bool has_other(const struct trace_spec *spec)
 {
 	return spec->shape >= TRACE_SHAPE_OTHER;
-}
-
-static __always_inline __u64 argument(struct pt_regs *ctx, __u32 i, struct frame *frame)
-{
-	if (i < REGISTER_ARGS)
-		return register_arg(ctx, i);
-	return read_user_number(frame->sp + STACK_ARGS + (__u64)(i - REGISTER_ARGS) * 8, 8, frame);
 }
 
 /* Reads the operands at the function's entry. */
@@ -70,6 +29,8 @@ static __always_inline void operands_read(struct pt_regs *ctx, const struct trac
 				v += (__s64)o->value;
 			if (o->from == TRACE_FROM_IN)
 				v = read_user_number(v, o->width, frame);
+			else if (o->from == TRACE_FROM_DIGEST_IN)
+				v = digest(v, o->width, false);
 		}
 		frame->values[i] = v;
 	}
@@ -237,6 +198,10 @@ static __always_inline void outputs_read(const struct trace_spec *spec, struct f
 
 		if (o->from == TRACE_FROM_OUT)
 			frame->values[i] = good ? read_user_number(frame->values[i], o->width, frame) : 0;
+		else if (TRACE_FROM_IS_OUTPUT(o->from))
+			frame->values[i] =
+				good ? digest(frame->values[i], o->width, o->from == TRACE_FROM_DIGEST_MADE) :
+				       0;
 	}
 }
 

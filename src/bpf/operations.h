@@ -65,6 +65,22 @@ enum trace_op {
 	TRACE_OP_OPERATOR,
 	TRACE_OP_BINDING, /* the function of Python's binding that calls an operator; only counted */
 	/*
+	 * cuBLAS (blas/blas.h). A multiplication: addr: m, other: n, stream: k, size: the batch, handle:
+	 * cuBLAS's, kind: TRACE_GEMM_TYPES
+	 */
+	TRACE_OP_BLAS_GEMM,
+	TRACE_OP_BLAS_MATH, /* handle; kind: enum cublasMath_t of its later calls */
+	/* cublasLtMatmul: digests of its descriptor (addr) and of A (handle), B (size) and D (stream) */
+	TRACE_OP_BLAS_MATMUL,
+	TRACE_OP_BLAS_LAYOUT, /* handle: digest of a new layout; kind: type, addr: rows, stream: columns */
+	/*
+	 * an attribute of a layout is set: addr: digest before, handle: after; kind: attribute, size: its
+	 * value, stream: the value's bytes
+	 */
+	TRACE_OP_BLAS_LAYOUT_SET,
+	TRACE_OP_BLAS_DESC, /* handle: digest of a new descriptor; kind: enum cublasComputeType_t */
+	TRACE_OP_BLAS_UNKNOWN, /* a multiplication whose size is not among the arguments */
+	/*
 	 * NCCL. addr: the communicator; size: bytes of the argument; stream; kind: ncclDataType_t;
 	 * handle: ncclRedOp_t; other: root or peer
 	 */
@@ -143,3 +159,12 @@ enum trace_copy {
 	TRACE_COPY_PEER,
 	TRACE_COPIES,
 };
+
+/*
+ * Types of a multiplication, a byte each: of A, B, C (enum cudaDataType_t) and of computing (enum
+ * cublasComputeType_t; the older enum cudaDataType_t), 0 for the latter: by the handle's math mode. 0xff:
+ * that or more.
+ */
+#define TRACE_GEMM_TYPES(a, b, c, compute) ((a) | (b) << 8 | (c) << 16 | (compute) << 24)
+/* The arguments that B's and C's types are and that of computing, from 0; 0: there is none. */
+#define TRACE_GEMM_WHERE(b, c, compute) ((b) | (c) << 8 | (compute) << 16)

@@ -11,7 +11,7 @@
 
 enum {
 	/* Of spec.h, event.h and shared.h: increased with every change of the interface. */
-	TRACE_VERSION = 7,
+	TRACE_VERSION = 8,
 	TRACE_PROCESSES_MAX = 16384, /* maximum processes with sums */
 	TRACE_CALLS_MAX = 16384, /* maximum rows of all tables of probes */
 	TRACE_OPERANDS = 6,
@@ -93,6 +93,11 @@ enum trace_shape {
 	TRACE_SHAPE_UNIQUE_ID,
 	/* HANDLE: an array of KIND communicators that the call makes; sends an event for each of them */
 	TRACE_SHAPE_COMMUNICATORS,
+	/*
+	 * A multiplication of cuBLAS: TIMES is n, 0xffffffff if it is that or more. If KIND is an argument,
+	 * it is the type of A, and TRACE_GEMM_WHERE in its `value` says where the others are
+	 */
+	TRACE_SHAPE_GEMM,
 };
 
 enum trace_operand_from {
@@ -102,7 +107,17 @@ enum trace_operand_from {
 	TRACE_FROM_ARG,
 	TRACE_FROM_IN, /* `width` bytes at (argument `arg`) + `value`, read at entry */
 	TRACE_FROM_OUT, /* `width` bytes at (argument `arg`) + `value`, read after success */
+	/*
+	 * Digests of `width` bytes, not 0; 0: they could not be read. Where argument `arg` points, at entry
+	 * and after success; where the pointer at argument `arg` points, after success
+	 */
+	TRACE_FROM_DIGEST_IN,
+	TRACE_FROM_DIGEST_OUT,
+	TRACE_FROM_DIGEST_MADE,
 };
+
+#define TRACE_FROM_IS_OUTPUT(from) \
+	((from) == TRACE_FROM_OUT || (from) == TRACE_FROM_DIGEST_OUT || (from) == TRACE_FROM_DIGEST_MADE)
 
 struct trace_operand {
 	__u8 from; /* enum trace_operand_from */
@@ -134,7 +149,7 @@ enum trace_spec_flag {
 	TRACE_SPEC_EACH = 1 << 6,
 	/* Set by attach_set_spec(), from the operands. */
 	TRACE_SPEC_INPUTS = 1 << 4, /* an operand is not NONE */
-	TRACE_SPEC_OUTPUTS = 1 << 5, /* an operand is OUT */
+	TRACE_SPEC_OUTPUTS = 1 << 5, /* an operand is read after success */
 };
 
 /* Map `specs`, array by call number; user space writes it from the table of probes before it attaches. */

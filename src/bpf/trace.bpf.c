@@ -19,6 +19,7 @@
 #include "bpf/machine.h"
 #include "bpf/maps.h"
 #include "bpf/operands.h"
+#include "bpf/blas_operands.h"
 #include "bpf/nccl_operands.h"
 #include "bpf/emit.h"
 #include "bpf/layers.h"
@@ -325,8 +326,10 @@ static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counter
 		thread->above |= 1U << spec->layer;
 	}
 	frame_fill(ctx, spec, frame);
-	if (has_other(spec))
+	if (has_other(spec)) {
 		nccl_read(spec, frame);
+		blas_read(ctx, spec, frame);
+	}
 	frame->entry_ns = bpf_ktime_get_ns();
 	string_send(thread, spec, frame, has_return(spec, site));
 	if (has_return(spec, site))

@@ -305,7 +305,7 @@ int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct 
 	for (size_t i = 0; i < TRACE_OPERANDS; i++) {
 		if (spec->operands[i].from != TRACE_FROM_NONE)
 			known.flags |= TRACE_SPEC_INPUTS;
-		if (spec->operands[i].from == TRACE_FROM_OUT)
+		if (TRACE_FROM_IS_OUTPUT(spec->operands[i].from))
 			known.flags |= TRACE_SPEC_OUTPUTS;
 	}
 	return bpf_map_update_elem(attach_map_fd(backend, "specs"), &key, &known, BPF_ANY) < 0 ? -errno : 0;

@@ -19,6 +19,7 @@ enum probe_library {
 /* The table with the names of a library's error codes. */
 enum library_errors {
 	LIBRARY_ERRORS_NONE, /* shown as numbers */
+	LIBRARY_ERRORS_CUBLAS, /* cublasStatus_t */
 	LIBRARY_ERRORS_CUDA, /* CUresult and cudaError_t, which have the same codes */
 	LIBRARY_ERRORS_NCCL, /* ncclResult_t */
 };

@@ -34,6 +34,9 @@
 #define OUT(n) OPERAND(OUT, n, 8, 0)
 #define OUT4(n) OPERAND(OUT, n, 4, 0)
 #define OUT_AT(n, offset) OPERAND(OUT, n, 8, offset)
+#define DIGEST(n, bytes) OPERAND(DIGEST_IN, n, bytes, 0)
+#define DIGEST_OUT(n, bytes) OPERAND(DIGEST_OUT, n, bytes, 0)
+#define DIGEST_MADE(n, bytes) OPERAND(DIGEST_MADE, n, bytes, 0)
 
 /* CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER in cuda.h: memory types, width in bytes, height, depth. */
 #define COPY_2D                                                                    \
@@ -44,6 +47,32 @@
 #define RUNTIME_3D(from, to, extent)                                              \
 	SHAPE(ARRAYS), HANDLE(IN(0, from)), ADDR(IN(0, to)), SIZE(IN(0, extent)), \
 		TIMES(IN(0, (extent) + 8)), .depth_in = (extent) + 16
+
+/*
+ * Multiplications of cuBLAS, and their twins with 64-bit sizes: m, n, k are arguments 3 to 5. @batch: 1, or
+ * an argument; the rest: KIND(...).
+ */
+#define GEMM_ROW(symbol, arg, batch, ...)                                                               \
+	ROW(CUBLAS, symbol, CALLS, BLAS_GEMM, TRACE_SPEC_EVENT | TRACE_SPEC_SKIP_BYTES, 0, SHAPE(GEMM), \
+	    HANDLE(ARG(0)), ADDR(arg(3)), OTHER(arg(4)), STREAM(arg(5)), SIZE(batch), ##__VA_ARGS__)
+#define GEMM(symbol, ...)                                             \
+	GEMM_ROW(#symbol, ARG4, OPERAND(CONST, 0, 4, 1), __VA_ARGS__) \
+	GEMM_ROW(#symbol "_64", ARG, OPERAND(CONST, 0, 4, 1), __VA_ARGS__)
+#define GEMM_BATCHED(symbol, batch, ...)                  \
+	GEMM_ROW(#symbol, ARG4, ARG4(batch), __VA_ARGS__) \
+	GEMM_ROW(#symbol "_64", ARG, ARG(batch), __VA_ARGS__)
+/* Where the types are: of A, B, C and of computing; 0: there is none. */
+#define TYPES_AT(a, b, c, compute) KIND(OPERAND(ARG, a, 4, TRACE_GEMM_WHERE(b, c, compute)))
+/* enum cudaDataType_t of A, B and C, and enum cublasComputeType_t. */
+#define TYPES(type, compute) KIND(CONST(TRACE_GEMM_TYPES(type, type, type, compute)))
+#define TYPES_S TYPES(0, 0)
+#define TYPES_D TYPES(1, 70)
+#define TYPES_C TYPES(4, 0)
+#define TYPES_Z TYPES(5, 70)
+#define TYPES_H TYPES(2, 64)
+/* Bytes of struct cublasLtMatrixLayoutOpaque_t, and of that of a descriptor its first ones. */
+#define LAYOUT_BYTES 64
+#define DESC_BYTES 16
 
 /* The pitch that the driver chose, times the extent's height and depth. */
 #define MALLOC_3D SHAPE(EXTENT), ADDR(OUT(0)), SIZE(OUT_AT(0, 8))
@@ -97,6 +126,8 @@
 	ROW(library, #symbol, group, op, TRACE_SPEC_EVENT | TRACE_SPEC_ALWAYS, 0, ##__VA_ARGS__)
 #define ENTRY(library, symbol, group, op, ...) \
 	ROW(library, #symbol, group, op, TRACE_SPEC_EVENT, TRACE_FLAG_NO_RESULT, ##__VA_ARGS__)
+#define NO_BYTES(library, symbol, group, op, ...) \
+	ROW(library, #symbol, group, op, TRACE_SPEC_EVENT | TRACE_SPEC_SKIP_BYTES, 0, ##__VA_ARGS__)
 #define COUNT(library, symbol, group, op, ...) ROW(library, #symbol, group, op, 0, 0, ##__VA_ARGS__)
 #define COUNT_PTSZ(library, symbol, group, op, ...) \
 	VARIANTS("_ptsz", library, symbol, group, op, 0, 0, ##__VA_ARGS__)

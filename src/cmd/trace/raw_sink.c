@@ -29,7 +29,7 @@ static bool has_operand(const struct trace_call *call, unsigned i)
 	enum trace_operand_from from = probe_at(call->header.call)->spec.operands[operands[i].operand].from;
 	bool succeeded = !(call->header.flags & TRACE_FLAG_NO_RESULT) && call->result == 0;
 
-	return from != TRACE_FROM_NONE && (from != TRACE_FROM_OUT || succeeded);
+	return from != TRACE_FROM_NONE && (!TRACE_FROM_IS_OUTPUT(from) || succeeded);
 }
 
 static uint64_t operand_value(const struct trace_call *call, unsigned i)

@@ -50,7 +50,7 @@ CONFIG = {"cudaLaunchConfig_t": [("gridDim", 0), ("blockDim", 12), ("dynamicSmem
 # What an argument that NCCL's columns have may be called.
 NCCL = {"ADDR": r"comm|commIds|ptr", "SIZE": r"\w*count|size", "TIMES": r"root|peer|rank|myrank|key", "STREAM": r"stream",
         "HANDLE": r"op|comm|newcomm|handle|win", "KIND": r"datatype|nranks|nRanks|ndev|color|excludeRanksCount|count|rank|asyncError"}
-SHAPE_COMMUNICATORS = 12
+SHAPE_COMMUNICATORS, SHAPE_GEMM = 12, 13
 SHAPE_LAUNCH, SHAPE_DIM3, SHAPE_CONFIG, SHAPE_EXTENT, SHAPE_ARRAYS, SHAPE_BATCH, SHAPE_NAME = 1, 2, 3, 4, 5, 6, 7
 # A function's handle, or the host function that stands for it; a module's; a string; an image in memory.
 FUNCTION = r"(CUfunction|CUkernel|cudaKernel_t|cudaFunction_t|void\*|char\*)"
@@ -74,7 +74,7 @@ def parse(text, returns):
     for name, arguments in re.findall(returns + r"\s+(\w+)\(([^;]*)\)\s*;", text):
         split = []
         for argument in re.sub(r"\s+", " ", arguments).split(","):
-            parts = re.match(r"\s*(.*?[\s*])(\w+)\s*$", re.sub(r"\b(const|CUDAAPI)\b", "", argument))
+            parts = re.match(r"\s*(.*?[\s*])(\w+)(?:\[\])?\s*$", re.sub(r"\b(const|CUDAAPI)\b", "", argument))
             if parts:
                 split.append((re.sub(r"\s+\*", "*", parts[1].strip()), parts[2]))
         found.setdefault(name, split)
@@ -298,6 +298,77 @@ def test_launch_configurations(_):
     for structure, members in CONFIG.items():
         for member, offset in members:
             assert where[(structure, member)] == offset, f"{structure}.{member} is at {where[(structure, member)]}"
+
+
+def check_gemm(symbol, operands, at):
+    """A multiplication: sizes, batch and types by the names that NVIDIA gave them."""
+    wide = symbol.endswith("_64")
+    names = {column: at[operand[1]][1] for column, operand in operands.items() if operand[0] == "ARG"}
+    assert (names["ADDR"], names["TIMES"], names["STREAM"], names["HANDLE"]) == ("m", "n", "k", "handle"), (symbol, names)
+    for column in ("ADDR", "TIMES", "STREAM"):
+        assert operands[column][2] == (8 if wide else 4) and at[operands[column][1]][0] == ("int64_t" if wide else "int"), symbol
+    batch = [argument for argument, (_, name) in at.items() if name == "batchCount"]
+    if batch:
+        assert operands["SIZE"] == ("ARG", batch[0], 8 if wide else 4, 0), (symbol, operands["SIZE"])
+    else:
+        assert operands["SIZE"][0] == "CONST" and operands["SIZE"][3] == 1, (symbol, operands["SIZE"])
+    check_types(symbol, operands["KIND"], {name: argument for argument, (_, name) in at.items()})
+
+
+def check_types(symbol, kind, where):
+    source, a, _, value = kind
+    if "Atype" in where:
+        assert source == "ARG", symbol
+        told = [a] + [value >> shift & 0xff for shift in (0, 8, 16)]
+        assert told == [where["Atype"], where["Btype"], where["Ctype"], where.get("computeType", 0)], (symbol, told)
+    else:
+        wanted = {"S": (0, 0), "D": (1, 70), "C": (4, 0), "Z": (5, 70), "H": (2, 64)}[symbol[6]]
+        assert source == "CONST" and value == wanted[0] * 0x010101 | wanted[1] << 24, (symbol, hex(value))
+
+
+def check_lt(symbol, operands, at):
+    names = {column: at[operand[1]][1] for column, operand in operands.items()}
+    wanted = {"cublasLtMatmul": {"ADDR": "computeDesc", "HANDLE": "Adesc", "SIZE": "Bdesc", "STREAM": "Ddesc"},
+              "cublasLtMatrixLayoutCreate": {"HANDLE": "matLayout", "KIND": "type", "ADDR": "rows", "STREAM": "cols"},
+              "cublasLtMatrixLayoutInit_internal": {"HANDLE": "matLayout", "KIND": "type", "ADDR": "rows", "STREAM": "cols"},
+              "cublasLtMatrixLayoutSetAttribute": {"ADDR": "matLayout", "HANDLE": "matLayout", "KIND": "attr", "SIZE": "buf",
+                                                   "STREAM": "sizeInBytes"},
+              "cublasLtMatmulDescCreate": {"HANDLE": "matmulDesc", "KIND": "computeType"},
+              "cublasLtMatmulDescInit_internal": {"HANDLE": "matmulDesc", "KIND": "computeType"}}[symbol]
+    assert names == wanted, (symbol, names)
+
+
+def test_multiplications_lie_where_the_headers_say(rows):
+    headers = {"cublas": "cublas_v2.h", "cublasLt": "cublasLt.h", "cudnn": "cudnn.h"}
+    have = {library: header for library, header in headers.items() if os.path.exists(f"{TOOLKIT}/include/{header}")}
+    known = {}
+    for library, header in have.items():
+        known |= prototypes(header, r"(?:cublasStatus_t|cudnnStatus_t)(?:\s+CUBLASWINAPI|\s+CUDNNWINAPI)?")
+    checked = 0
+    for library, symbol, shape, _, operands in rows:
+        if symbol not in known:
+            continue
+        at = slots(known[symbol])
+        if shape == SHAPE_GEMM:
+            check_gemm(symbol, operands, at)
+        elif library == "cublasLt":
+            check_lt(symbol, operands, at)
+        elif library == "cublas" and operands:
+            assert at[operands["HANDLE"][1]][1] == "handle" and operands["KIND"][0] in ("CONST", "ARG"), symbol
+        checked += library in have
+    print(f"# {checked} prototypes of {', '.join(have) or 'no library'}")
+    if "cublas" in have:
+        assert checked > 60, checked
+
+
+def test_every_multiplication_of_cublas_is_there(rows):
+    library = f"{TOOLKIT}/lib64/libcublas.so.13"
+    if not os.path.exists(library):
+        return
+    names = {symbol for _, symbol, *_ in rows}
+    left_out = re.compile(r"cublas(Xt\w+|[SDCZ]gemm|Uint8gemmBias)")
+    missing = [name for name in exported(library) if re.search("[gG]emm", name) and name not in names and not left_out.fullmatch(name)]
+    assert not missing, sorted(missing)
 
 
 def main():

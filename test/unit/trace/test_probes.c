@@ -10,7 +10,7 @@
 
 #include "trace/probe.h"
 
-enum { STACK_ARGUMENTS = 16 }; /* no call has more */
+enum { STACK_ARGUMENTS = 23 }; /* no call has more */
 
 static void names_are_unique_and_found(void **state)
 {
@@ -41,12 +41,17 @@ static void operands_are_within_range(void **state)
 		for (unsigned k = 0; k < TRACE_OPERANDS; k++) {
 			const struct trace_operand *operand = &spec->operands[k];
 
-			assert_true(operand->from <= TRACE_FROM_OUT);
+			assert_true(operand->from <= TRACE_FROM_DIGEST_MADE);
 			if (operand->from == TRACE_FROM_NONE)
 				continue;
-			assert_true(operand->width == 4 || operand->width == 8);
 			assert_true(operand->arg < STACK_ARGUMENTS);
-			assert_true(operand->value >= 0 && operand->value <= 4096);
+			if (operand->from >= TRACE_FROM_DIGEST_IN) {
+				assert_true(operand->width > 0 && operand->width % 8 == 0);
+				continue;
+			}
+			assert_true(operand->width == 4 || operand->width == 8);
+			if (spec->shape != TRACE_SHAPE_GEMM)
+				assert_true(operand->value >= 0 && operand->value <= 4096);
 		}
 		assert_true(!spec->depth_in || spec->operands[TRACE_OPERAND_TIMES].from != TRACE_FROM_NONE);
 	}
@@ -133,7 +138,8 @@ static void files_are_recognised_by_name(void **state)
 static void dump(void)
 {
 	static const char *const columns[] = { "ADDR", "SIZE", "TIMES", "STREAM", "HANDLE", "KIND" };
-	static const char *const from[] = { "NONE", "CONST", "ARG", "IN", "OUT" };
+	static const char *const from[] = { "NONE", "CONST",     "ARG",        "IN",
+					    "OUT",  "DIGEST_IN", "DIGEST_OUT", "DIGEST_MADE" };
 
 	for (uint16_t i = 0; i < probes_n; i++) {
 		const struct trace_spec *spec = &probes[i].spec;
