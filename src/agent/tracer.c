@@ -307,6 +307,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 	tracer->enabled = (enum tristate)options_number(options, OPT_trace_enabled);
 	tracer->figures = (struct pipeline_config){
 		.series = (uint32_t)options_number(options, OPT_process_series),
+		.operators = options_bool(options, OPT_trace_operators),
 		.kernel_series = (uint32_t)options_number(options, OPT_trace_kernel_series),
 		.name_kernels = options_bool(options, OPT_trace_kernels),
 		.nccl = options_bool(options, OPT_trace_nccl),
@@ -317,7 +318,8 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 	library_set_user_text(options_text(options, OPT_trace_probes));
 	tracer->config = (struct trace_engine_config){
 		.attach.ring_bytes = power_of_two(options_number(options, OPT_trace_buffer)),
-		.libraries = { [PROBE_CUDA] = true, [PROBE_NCCL] = options_bool(options, OPT_trace_nccl) },
+		.libraries = { [PROBE_CUDA] = true, [PROBE_NCCL] = options_bool(options, OPT_trace_nccl),
+			       [PROBE_TORCH] = options_bool(options, OPT_trace_operators) },
 		.return_probes = options_bool(options, OPT_trace_return_probes),
 		.no_launch_returns = !options_bool(options, OPT_trace_launch_returns),
 		.allow_single_step = options_bool(options, OPT_trace_allow_single_step),

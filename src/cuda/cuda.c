@@ -31,6 +31,7 @@ static uint32_t limit_or(uint32_t wanted, uint32_t standard, uint32_t least, uin
 /* Limits the limits to what indexes can represent. */
 static void take_limits(struct cuda_limits *limits, const struct cuda_limits *wanted)
 {
+	limits->operators = wanted->operators;
 	limits->series = wanted->series;
 	limits->kernel_series = MIN(wanted->kernel_series, (uint32_t)KERNELS_MAX);
 	limits->kernels = limit_or(wanted->kernels, defaults.kernels, 1, KERNELS_MAX);
@@ -59,7 +60,9 @@ int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void 
 	cuda->last = NONE;
 	cuda->environment = malloc(ENVIRONMENT_MAX);
 	cuda->best = calloc(cuda->limits.kernel_series + (size_t)1, sizeof(struct series_claim *));
-	if (!cuda->environment || !cuda->best)
+	if (cuda->limits.operators)
+		cuda->operators = calloc(TRACE_CALLS_MAX, sizeof(*cuda->operators));
+	if (!cuda->environment || !cuda->best || (cuda->limits.operators && !cuda->operators))
 		return -ENOMEM;
 	/* Without it keys can be guessed, which slows down a hostile program's own events. */
 	if (getrandom(&cuda->salt, sizeof(cuda->salt), GRND_NONBLOCK) < 0)
@@ -90,6 +93,7 @@ void cuda_free(struct cuda *cuda)
 	free(cuda->uuids);
 	free(cuda->totals);
 	free(cuda->environment);
+	free(cuda->operators);
 	free(cuda);
 }
 
@@ -260,6 +264,7 @@ static void on_call(struct cuda *cuda, const struct trace_call *call)
 		return;
 	}
 	note_unread(p, &call->header);
+	operator_call(cuda, call);
 	if (call->header.op < TRACE_OPS && handlers[call->header.op])
 		handlers[call->header.op](cuda, p, call);
 }

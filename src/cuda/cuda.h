@@ -39,6 +39,7 @@ struct cuda_limits {
 	uint32_t events; /* CUDA events per process, and as many graphs; default 4096 */
 	uint32_t kernels; /* per process; default 4096. Others are counted together */
 	uint32_t kernel_series; /* of all processes, with series of their own; default 64 */
+	bool operators; /* what operators make CUDA do is added up, too */
 };
 
 /* A device of the node as NVML lists them, in NVML's (PCI) order. */
@@ -155,6 +156,17 @@ int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figu
  * the last cuda_window(), and sets kernels_n; the caller sets the other numbers.
  */
 void cuda_fill(struct cuda *cuda, struct trace_view *view);
+/* What an operator has made CUDA do, in all processes that ever were. */
+struct cuda_operator {
+	uint64_t launches, copied_bytes, allocated_bytes; /* allocated: on devices, by CUDA's own functions */
+	uint64_t wait_ns; /* for streams, events and devices */
+	double ns; /* estimate: its part of the processes' busy time */
+};
+/*
+ * By row of the table of probes, TRACE_CALLS_MAX of them; 0: outside of operators. As of the last window.
+ * NULL: they are not added up. *ret_doubtful: calls were missed.
+ */
+const struct cuda_operator *cuda_operators(const struct cuda *cuda, bool *ret_doubtful);
 /* What is counted when it is beyond struct cuda_limits. */
 enum cuda_limit {
 	CUDA_LIMIT_PROCESSES,

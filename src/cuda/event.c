@@ -238,7 +238,7 @@ static void graph_launch(struct cuda *cuda, struct process *p, uint32_t index, c
 	usage_count(usage, TRACED_THREADS, threads);
 	usage->work = add_saturated(usage->work, launches);
 	stream_work(p, index, call->header.time_ns, returned_ns(call), launches, threads);
-	kernel_graph(cuda, p, index, launches, threads);
+	kernel_graph(cuda, p, index, &call->header, launches, threads);
 }
 
 void graph_call(struct cuda *cuda, struct process *p, const struct trace_call *call)

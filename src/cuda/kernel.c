@@ -165,9 +165,11 @@ void kernel_launched(struct cuda *cuda, struct process *p, uint32_t stream, cons
 	share->now.launches++;
 	share->now.threads = add_saturated(share->now.threads, threads);
 	launch_weigh(share, s, stream, launch_waves(cuda, usage, 1, threads));
+	operator_launch(cuda, p, at, &launch->header, 1, launch_waves(cuda, usage, 1, threads));
 }
 
-void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t launches, uint64_t threads)
+void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_header *header,
+		  uint64_t launches, uint64_t threads)
 {
 	struct stream *s = stream_at(p, stream);
 	struct usage *usage = &p->usages[p->contexts[s->context].usage];
@@ -176,4 +178,6 @@ void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, uint64_
 		return;
 	s->launched = cuda->window;
 	launch_weigh(&usage->rest, s, stream, launch_waves(cuda, usage, launches, threads));
+	operator_launch(cuda, p, p->contexts[s->context].usage, header, launches,
+			launch_waves(cuda, usage, launches, threads));
 }

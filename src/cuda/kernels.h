@@ -178,7 +178,8 @@ void rows_done(struct cuda *cuda, struct process *p);
 void kernel_launched(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_launch *launch,
 		     uint64_t threads);
 /* Counts @launches kernels of a graph, for time only. */
-void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t launches, uint64_t threads);
+void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_header *header,
+		  uint64_t launches, uint64_t threads);
 void share_add(struct share *into, const struct share *from);
 
 /* share.c */

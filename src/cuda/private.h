@@ -13,6 +13,7 @@
  *   event.h               event.c: CUDA events, captures, graphs
  *   ledger.h              ledger.c: allocations; holder.c: which threads hold them; leaked.c: never freed
  *   usage.h               window.c: aggregates of a window; fill.c: into a view; leak.c: the verdict on leaks
+ *   operator.h            operator.c: what operators make CUDA do
  *   kernels.h             handle.c function.c row.c kernel.c share.c fill_kernel.c
  */
 #pragma once
@@ -31,6 +32,7 @@
 #include "cuda/event.h"
 #include "cuda/kernels.h"
 #include "cuda/ledger.h"
+#include "cuda/operator.h"
 #include "cuda/process.h"
 #include "cuda/stream.h"
 #include "cuda/usage.h"
@@ -71,6 +73,7 @@ struct cuda {
 	struct hashmap questions; /* that wait for an answer: id to tgid */
 	struct series_claim **best; /* scratch, of limits.kernel_series */
 
+	struct cuda_operator *operators; /* by row of the table of probes; NULL: not added up */
 	uint64_t visit; /* waits looked at */
 	uint64_t window; /* windows closed, plus one */
 	int64_t window_start_ns;

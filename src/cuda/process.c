@@ -56,6 +56,7 @@ void process_free(struct cuda *cuda, struct process *p)
 	functions_done(cuda, p);
 	handles_done(cuda, p);
 	rows_done(cuda, p);
+	operator_rows_done(p);
 	pool_done(&p->threads);
 	pool_done(&p->streams);
 	pool_done(&p->events);

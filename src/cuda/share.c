@@ -131,6 +131,8 @@ void share_process(struct cuda *cuda, struct process *p)
 		row->share.now.ns += part_of(&p->usages[row->usage], &row->share);
 		share_carry(cuda, p, &row->share);
 	}
+	if (cuda->operators)
+		operator_rows_share(cuda, p);
 }
 
 /* ---- series ---- */

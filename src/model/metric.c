@@ -51,6 +51,14 @@ const struct metric kernel_metrics[KERNEL_METRICS] = {
 #include "model/metrics.def"
 };
 
+const struct metric operator_metrics[OPERATOR_METRICS] = {
+#define OPERATOR_METRIC(id_, ...)                                                                        \
+	[OPERATOR_METRIC_##id_] = {                                                                      \
+		.id = #id_, .slot = OPERATOR_METRIC_##id_, .count = 1, .levels = LEVEL_BOTH, __VA_ARGS__ \
+	},
+#include "model/metrics.def"
+};
+
 const struct metric agent_metrics[AGENT_METRICS] = {
 #define AGENT_METRIC(id_, ...) [AGENT_##id_] = { .id = #id_, .slot = AGENT_##id_, .count = 1, __VA_ARGS__ },
 #include "model/metrics.def"

@@ -154,6 +154,13 @@ enum kernel_metric {
 	KERNEL_METRICS,
 };
 
+/* Metrics of an operator of PyTorch; each row is one slot. */
+enum operator_metric {
+#define OPERATOR_METRIC(id_, ...) OPERATOR_METRIC_##id_,
+#include "model/metrics.def"
+	OPERATOR_METRICS,
+};
+
 /* The agent's metrics about itself; each row is one slot. */
 enum agent_metric {
 #define AGENT_METRIC(id_, ...) AGENT_##id_,
@@ -168,6 +175,7 @@ extern const struct metric gpu_metrics[GPU_METRICS];
 extern const struct metric process_metrics[PROCESS_METRICS];
 extern const struct metric traced_metrics[TRACED_METRICS];
 extern const struct metric kernel_metrics[KERNEL_METRICS];
+extern const struct metric operator_metrics[OPERATOR_METRICS];
 extern const struct metric agent_metrics[AGENT_METRICS];
 extern const char *const engine_names[ENGINES];
 

@@ -180,6 +180,16 @@ struct traced_total {
 	struct traced_launches kernels_other; /* of those without a series at that moment */
 };
 
+enum { TRACED_OPERATOR = 96 };
+
+/* An operator of PyTorch, over all processes that ever were. */
+struct traced_operator {
+	char name[TRACED_OPERATOR]; /* "add.Tensor", printable; "": what was done outside of operators */
+	bool has_series; /* of its own on /metrics */
+	double v[OPERATOR_METRICS];
+	uint8_t p[OPERATOR_METRICS];
+};
+
 /* What the traced processes of a workload did on a device, those that have ended included. */
 struct traced_use {
 	uint16_t name; /* index in workload_names; READING_NONE: workloads that did not fit, together */
@@ -210,6 +220,9 @@ struct trace_view {
 	struct traced_argument *arguments; /* of all_calls; an allocation of its own, or NULL */
 	uint32_t arguments_n;
 	struct nccl_view *nccl; /* an allocation of its own; NULL: NCCL is not traced */
+	/* by estimated time, then by calls, the most first; an allocation of its own, or NULL */
+	struct traced_operator *operators; /* NULL: not traced */
+	uint32_t operators_n;
 };
 
 /*

@@ -76,7 +76,8 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 {
 	_cleanup_(pipeline_freep) struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
 	const struct cuda_limits limits = { .series = config->series,
-					    .kernel_series = config->kernel_series };
+					    .kernel_series = config->kernel_series,
+					    .operators = config->operators };
 	struct cuda_ops ops = { .environment = pipeline_environment, .allowed = pipeline_allowed };
 	int unnamed, r;
 
@@ -109,5 +110,6 @@ void pipeline_free(struct pipeline *pipeline)
 	nccl_free(pipeline->nccl);
 	pipeline_environments_done(pipeline);
 	pipeline_limits_done(pipeline);
+	pipeline_operators_done(pipeline);
 	free(pipeline);
 }

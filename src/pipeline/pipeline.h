@@ -29,6 +29,7 @@ enum { PIPELINE_CARRIED_MAX = 256 };
 
 struct pipeline_config {
 	uint32_t series, kernel_series; /* processes and kernels with series of their own */
+	bool operators; /* of PyTorch are traced */
 	bool name_kernels;
 	bool nccl; /* is traced, too */
 	bool read_memory; /* kernel names may be read from a process's memory */

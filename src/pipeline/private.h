@@ -23,6 +23,7 @@ struct pipeline {
 	uint64_t node_seq; /* of the newest processed snapshot */
 	struct environments *environments; /* NULL: none */
 	struct limits *limits; /* NULL: none */
+	struct operator_names *operators; /* NULL: none */
 };
 
 static inline void view_set(struct trace_view *view, enum agent_metric metric, double value)
@@ -66,6 +67,12 @@ void pipeline_forget_environment(struct pipeline *pipeline, uint32_t tgid);
 void pipeline_environments_done(struct pipeline *pipeline);
 /* Whose the process is, and since when it runs; -ESRCH. */
 int pipeline_identity(const struct pipeline *pipeline, uint32_t tgid, struct proc_identity *ret_identity);
+
+/* operators.c */
+/* Adds the operators of PyTorch, where they are traced. */
+int pipeline_fill_operators(struct pipeline *pipeline, const struct trace_engine *engine,
+			    struct trace_view *view);
+void pipeline_operators_done(struct pipeline *pipeline);
 
 /* symbols.c */
 /* Makes the client, and sets its callbacks in @ops if kernels are to be named; all or nothing. */

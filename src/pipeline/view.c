@@ -492,6 +492,8 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 	filling.known = view->processes_n;
 	trace_engine_each(engine, fill_process, &filling);
 	r = fill_totals(view, engine, totals, totals_n);
+	if (r == 0)
+		r = pipeline_fill_operators(pipeline, engine, view);
 	if (r == 0 && filling.known < view->processes_n)
 		r = sort_processes(view);
 	if (r < 0) {

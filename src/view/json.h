@@ -9,6 +9,7 @@
  *   json_node.c     processes; node: versions, topology, workloads, the agent itself
  *   json_trace.c    traced data of processes; trace: processes and calls
  *   json_nccl.c     what traced processes do with NCCL; the same for "gpusonde trace --nccl --json"
+ *   json_operators.c  operators of PyTorch
  *   json_calls.c    traced calls; the document of "gpusonde trace --json"
  *   json_kernels.c  kernels launched by traced processes
  *
@@ -107,6 +108,8 @@ json_t *json_nccl_totals(struct json_maker *j, const struct nccl_view *view);
 /* Saturates at the largest integer of JSON. */
 json_t *json_count(uint64_t count);
 /* Calls of @view: of a process, or of all. */
+/* Operators of PyTorch; null: they are not traced. */
+json_t *json_operators(struct json_maker *j, const struct trace_view *view);
 json_t *json_calls(struct json_maker *j, const struct trace_view *view, const struct traced_call *calls,
 		   uint32_t n);
 /* Member `cuda` of a process, null if it is not traced on that device. */

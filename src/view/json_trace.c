@@ -299,6 +299,7 @@ static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
 	json_put(j, trace, "age_seconds", json_number(age));
 	json_put(j, trace, "events", json_events(j, view));
 	json_put(j, trace, "calls", json_calls(j, view, view->all_calls, view->all_calls_n));
+	json_put(j, trace, "operators", json_operators(j, view));
 	json_put(j, trace, "devices", json_totals(j, view));
 	json_put(j, trace, "workloads", json_uses(j));
 	json_put(j, trace, "nccl", json_nccl_totals(j, view->nccl));

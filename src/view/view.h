@@ -42,6 +42,8 @@ enum json_sections {
  */
 json_t *view_json(const struct snapshot *snapshot, unsigned sections);
 int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out);
+/* Operators of PyTorch, as a JSON array; null: they are not traced. */
+int view_operators(const struct trace_view *view, struct strbuf *out);
 /*
  * The kernels of JSON_KERNELS, alone. No further kernel is written after @bytes of text; those left out are
  * counted. 0: no limit.
@@ -105,5 +107,8 @@ int table_node(const struct snapshot *snapshot, const struct table_options *opti
  */
 int table_kernels(const struct snapshot *snapshot, const struct table_options *options, bool full,
 		  size_t rows, struct strbuf *out);
+/* Operators of PyTorch, those with the most time first. @rows: maximum number; 0: unlimited. */
+int table_operators(const struct trace_view *view, const struct table_options *options, size_t rows,
+		    struct strbuf *out);
 /* After an empty line, the traced processes that never freed allocations; nothing if there are none. */
 int table_leaked(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);

@@ -7,6 +7,7 @@
  *   walk_allocations.c who was given which GPU
  *   walk_traced.c      traced processes, likewise, and totals of devices
  *   walk_kernels.c     kernels of traced processes
+ *   walk_operators.c   operators of PyTorch
  *   walk_calls.c       traced calls, errors and latencies by name of the call
  *   walk_probes.c      the same of functions that the user names
  *   walk_nccl.c        operations of NCCL
@@ -96,6 +97,7 @@ void walk_runs(struct walk *walk);
 void walk_allocations(struct walk *walk);
 void walk_traced(struct walk *walk);
 void walk_kernels(struct walk *walk);
+void walk_operators(struct walk *walk);
 void walk_calls(struct walk *walk);
 void walk_probes(struct walk *walk);
 void walk_nccl(struct walk *walk);

@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 {
 	static const char *const gpu[2] = { "gpu_" }, *const process[2] = { "process_gpu_", "process_" },
 				 *const traced[2] = { "process_cuda_" }, *const kernel[2] = { "kernel_" },
-				 *const none[2];
+				 *const op[2] = { "operator_" }, *const none[2];
 	json_t *schema = argc == 2 ? json_load_file(argv[1], 0, NULL) : NULL;
 	json_t *defs = json_object_get(schema, "$defs"), *def;
 	const char *name;
@@ -168,6 +168,7 @@ int main(int argc, char **argv)
 	add_rows(json_object_get(defs, "kernel_device"), kernel_metrics, KERNEL_METRIC_OCCUPANCY, 0, kernel);
 	add_rows(json_object_get(defs, "kernel_launches"), kernel_metrics, KERNEL_METRIC_OCCUPANCY, 0,
 		 kernel);
+	add_rows(json_object_get(defs, "operator"), operator_metrics, OPERATOR_METRICS, 0, op);
 	add_kernel(json_object_get(defs, "kernel"));
 	add_rows(json_object_get(defs, "agent"), agent_metrics, AGENT_METRICS, 0, none);
 	json_object_foreach(defs, name, def)

@@ -130,6 +130,8 @@ static const struct {
 	  "1 for each metric of traced processes by device whose value is an estimate." },
 	{ "kernel_estimated", "gauge", "those of the kernel's series, metric, the metric's own label",
 	  "1 for each metric of the kernel whose value is an estimate." },
+	{ "operator_estimated", "gauge", "operator, metric",
+	  "1 for each metric of the operator whose value is an estimate." },
 	{ "gpu_kernel_estimated", "gauge", "those of the device's series, metric",
 	  "1 for each metric of kernels by device whose value is an estimate." },
 	{ "process_cuda_incomplete", "gauge", "pid, comm, reason",
@@ -390,6 +392,15 @@ int main(void)
 	     "and `..._busy_seconds_total` are of the device with all its\n"
 	     "kernels, those of processes that have ended included.");
 	traced_families(kernel_metrics, KERNEL_METRICS);
+	puts("\n## Operators of PyTorch\n\n"
+	     "Over all processes, those that have ended included; only with `trace.operators`. `operator` is "
+	     "the name, `add.Tensor`; `backward` is the whole\n"
+	     "backward pass, `backward.node` a node of its graph; empty: what was done outside of "
+	     "operators. The first 192 names of root's files and the first 64 of\n"
+	     "users' have series of their own, the others are `operator=\"other\"`. A call is counted for "
+	     "each operator, launches and bytes for the\n"
+	     "innermost one.");
+	traced_families(operator_metrics, OPERATOR_METRICS);
 	puts("\n## Identity, state and events\n\n| Name | Type | Labels | Help |\n| --- | --- | --- | --- |");
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		printf("| `gpusonde_%s` | %s | %s | %s |\n", others[i].name, others[i].type, others[i].labels,

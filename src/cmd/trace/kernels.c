@@ -183,6 +183,20 @@ int trace_kernels_json(struct trace_kernels *k, struct strbuf *out)
 	return r;
 }
 
+int trace_kernels_operators(struct trace_kernels *k, const struct table_options *options, size_t rows,
+			    struct strbuf *out)
+{
+	return k->view ? table_operators(k->view, options, rows, out) : 0;
+}
+
+int trace_kernels_operators_json(struct trace_kernels *k, struct strbuf *out)
+{
+	if (k->view)
+		return view_operators(k->view, out);
+	strbuf_adds(out, "null");
+	return 0;
+}
+
 /* ---- events ---- */
 
 struct event_sink *trace_kernels_sink(struct trace_kernels *k)
@@ -224,11 +238,13 @@ int trace_kernels_prepare(struct trace_kernels *k)
 	return r;
 }
 
-int trace_kernels_new(sd_event *event, const struct options *options, struct trace_kernels **ret_kernels)
+int trace_kernels_new(sd_event *event, const struct options *options, bool names, bool operators,
+		      struct trace_kernels **ret_kernels)
 {
 	_cleanup_(trace_kernels_freep) struct trace_kernels *k = calloc(1, sizeof(*k));
 	const struct pipeline_config pipeline = {
-		.name_kernels = true,
+		.name_kernels = names,
+		.operators = operators,
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 	};
 	int unnamed, r;

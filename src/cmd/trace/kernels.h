@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * "gpusonde trace --kernels": the kernels that traced processes launch, as in the agent, and those of
- * processes that have ended. Devices and busy time come from the agent, else from the driver, if there is
- * one.
+ * "gpusonde trace --kernels" and "--torch": the kernels that traced processes launch, as in the agent, and
+ * those of processes that have ended. Devices and busy time come from the agent, else from the driver, if
+ * there is one.
  */
 #pragma once
 
@@ -20,7 +20,9 @@ enum {
 
 struct trace_kernels;
 
-int trace_kernels_new(sd_event *event, const struct options *options, struct trace_kernels **ret_kernels);
+/* @names: kernels are named; @operators: of PyTorch are traced. */
+int trace_kernels_new(sd_event *event, const struct options *options, bool names, bool operators,
+		      struct trace_kernels **ret_kernels);
 void trace_kernels_free(struct trace_kernels *kernels); /* free the engine first */
 DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)
 
@@ -45,5 +47,9 @@ int trace_kernels_collect(struct trace_kernels *kernels, struct trace_engine *en
 /* All kernels, including those of ended processes. @rows: at most so many; 0: all. */
 int trace_kernels_table(struct trace_kernels *kernels, const struct table_options *options, bool full,
 			size_t rows, struct strbuf *out);
+/* Operators of PyTorch; the value of the member `operators`. */
+int trace_kernels_operators(struct trace_kernels *kernels, const struct table_options *options, size_t rows,
+			    struct strbuf *out);
+int trace_kernels_operators_json(struct trace_kernels *kernels, struct strbuf *out);
 /* The value of the member `kernels`, as in GET /api/v1/kernels. */
 int trace_kernels_json(struct trace_kernels *kernels, struct strbuf *out);

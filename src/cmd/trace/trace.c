@@ -118,6 +118,15 @@ static int draw_kernels(struct tracing *t, struct table_options options, double 
 	return r;
 }
 
+static int draw_operators(struct tracing *t, const struct table_options *options, double seconds,
+			  struct strbuf *out)
+{
+	int r = trace_kernels_operators(t->kernels, options, seconds > 0 ? TRACE_KERNELS_LIVE : 0, out);
+
+	strbuf_addc(out, '\n');
+	return r;
+}
+
 static int draw(struct tracing *t, int to, double seconds)
 {
 	bool terminal = isatty(to);
@@ -135,7 +144,9 @@ static int draw(struct tracing *t, int to, double seconds)
 	r = trace_report_summary(&t->report, t->engine, seconds, &summary);
 	if (r == 0)
 		r = table_trace(&summary, &options, &out);
-	if (r == 0 && t->kernels)
+	if (r == 0 && t->inv->flag[FLAG_TORCH])
+		r = draw_operators(t, &options, seconds, &out);
+	if (r == 0 && t->inv->flag[FLAG_KERNELS])
 		r = draw_kernels(t, options, seconds, &out);
 	if (r == 0 && t->nccl)
 		r = trace_nccl_table(t->nccl, t->engine, &options, &out);
@@ -175,7 +186,11 @@ static int put_json(struct tracing *t)
 	strbuf_addc(&out, '{');
 	if (r == 0)
 		r = json_trace_summary(&summary, &out);
-	if (r == 0 && t->kernels) {
+	if (r == 0 && t->inv->flag[FLAG_TORCH]) {
+		strbuf_adds(&out, ",\"operators\":");
+		r = trace_kernels_operators_json(t->kernels, &out);
+	}
+	if (r == 0 && t->inv->flag[FLAG_KERNELS]) {
 		strbuf_adds(&out, ",\"kernels\":");
 		r = trace_kernels_json(t->kernels, &out);
 	}
@@ -287,7 +302,8 @@ static int start_engine(struct tracing *t)
 	const struct options *o = &t->inv->options;
 	struct trace_engine_config config = {
 		.attach = { .ring_bytes = (uint32_t)options_number(o, OPT_trace_buffer) },
-		.libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true, [PROBE_NCCL] = true },
+		.libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true, [PROBE_NCCL] = true,
+			       [PROBE_TORCH] = t->inv->flag[FLAG_TORCH] != NULL },
 		.pid = t->pid,
 		.follow = t->pid != 0,
 		.held = t->gate && !exec_gate_unheld(t->gate),
@@ -391,12 +407,13 @@ static int start_loop(struct tracing *t)
 
 static int start_kernels(struct tracing *t)
 {
-	int r = trace_kernels_new(t->event, &t->inv->options, &t->kernels);
+	int r = trace_kernels_new(t->event, &t->inv->options, t->inv->flag[FLAG_KERNELS] != NULL,
+				  t->inv->flag[FLAG_TORCH] != NULL, &t->kernels);
 
 	if (r == 0)
 		r = trace_kernels_prepare(t->kernels);
 	if (r < 0)
-		fprintf(stderr, "gpusonde trace: kernels cannot be shown: %s\n", strerror(-r));
+		fprintf(stderr, "gpusonde trace: kernels and operators cannot be shown: %s\n", strerror(-r));
 	return r;
 }
 
@@ -420,7 +437,7 @@ static int start_tracing(struct tracing *t)
 {
 	int r = 0;
 
-	if (t->inv->flag[FLAG_KERNELS])
+	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TORCH])
 		r = start_kernels(t);
 	if (r >= 0 && t->inv->flag[FLAG_NCCL])
 		r = trace_nccl_new(&t->nccl);
@@ -595,6 +612,7 @@ int trace_main(struct invocation *inv)
 		return EXIT_FAILURE;
 	t.pid = t.request.pid;
 	library_set_user_text(options_text(&inv->options, OPT_trace_probes));
+	library_set_patterns(inv->flag[FLAG_TORCH] != NULL);
 	t.request.live |= t.request.table && isatty(t.output) && inv->operands_n == 0;
 	if (inv->flag[FLAG_JSON] && inv->operands_n > 0 && !inv->flag[FLAG_OUTPUT])
 		print_message("standard output has what the command writes and the JSON: --output FILE keeps "

@@ -202,6 +202,7 @@ static struct trace_header header(const struct scene *s, enum trace_event_type t
 		.type = (uint8_t)type,
 		.op = (uint8_t)op,
 		.flags = s->flags,
+		.operator = s->operator,
 	};
 }
 

@@ -20,6 +20,7 @@ struct scene {
 	uint64_t closed_us; /* the last window */
 	uint32_t tgid, tid;
 	uint16_t flags; /* of every event */
+	uint16_t operator; /* that makes the next calls */
 	int32_t result; /* of the next call, then 0 again */
 	uint64_t duration_us; /* of the next call, then DURATION_US again */
 	struct trace_view *view;

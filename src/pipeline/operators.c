@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Operators of PyTorch in a view: the kernel side's counts and what src/cuda adds up, both by row of the
+ * table of probes, put together by name. Several rows have one name: the operator in libraries of several
+ * versions, and the function of Python's binding.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hashmap.h"
+#include "pipeline/private.h"
+#include "torch/name.h"
+#include "trace/operators.h"
+
+/* The first names that are found in files of each kind have series; others are summed up. */
+enum { SERIES_OF_ROOT = 192, SERIES_OF_USERS = 64 };
+
+_Static_assert((int)TRACED_OPERATOR == (int)TORCH_NAME_MAX, "model/trace.h and torch/name.h must agree");
+
+struct operator_names {
+	struct traced_operator at[TRACE_CALLS_MAX]; /* name, has_series */
+	uint16_t n;
+	uint16_t of_call[TRACE_CALLS_MAX]; /* index in at[]; 0: not named yet */
+	uint16_t series[2]; /* taken, by whether of users' files */
+	struct hashmap by_name;
+};
+
+void pipeline_operators_done(struct pipeline *pipeline)
+{
+	if (pipeline->operators)
+		hashmap_done(&pipeline->operators->by_name);
+	free(pipeline->operators);
+}
+
+/* Index of the name; -ENOMEM. Two names with one hash are one, which only figures of users' files can be. */
+static int name_index(struct operator_names *names, const char *name, bool of_users)
+{
+	uint64_t key = hash_bytes(name, strlen(name));
+	uint32_t index;
+	int r;
+
+	if (hashmap_get(&names->by_name, key, &index))
+		return (int)index;
+	r = hashmap_put(&names->by_name, key, names->n);
+	if (r < 0)
+		return r;
+	memcpy(names->at[names->n].name, name, strlen(name) + 1);
+	names->at[names->n].has_series =
+		names->series[of_users] < (of_users ? SERIES_OF_USERS : SERIES_OF_ROOT);
+	names->series[of_users] += names->at[names->n].has_series;
+	return names->n++;
+}
+
+/* Whether anything is known of the row: names are not used up by what is never called. */
+static bool is_used(const struct operators *counted, const struct cuda_operator *work, uint16_t call)
+{
+	return counted->totals[call].calls > 0 || work[call].launches > 0 || work[call].copied_bytes > 0 ||
+	       work[call].allocated_bytes > 0 || work[call].wait_ns > 0;
+}
+
+static void add_value(struct traced_operator *to, enum operator_metric row, double value)
+{
+	to->v[row] += value;
+	to->p[row] = PRESENCE_PRESENT;
+}
+
+static void add_call(struct traced_operator *to, const struct probe *probe,
+		     const struct operator_sum *counted, const struct cuda_operator *work)
+{
+	if (probe && probe->spec.op == TRACE_OP_BINDING) {
+		add_value(to, OPERATOR_METRIC_BINDING, (double)counted->calls);
+		return;
+	}
+	if (probe) {
+		add_value(to, OPERATOR_METRIC_CALLS, (double)counted->calls);
+		add_value(to, OPERATOR_METRIC_OUTERMOST, (double)counted->outermost);
+	}
+	add_value(to, OPERATOR_METRIC_LAUNCHES, (double)work->launches);
+	add_value(to, OPERATOR_METRIC_BUSY, work->ns / NSEC_PER_SEC);
+	add_value(to, OPERATOR_METRIC_COPIED, (double)work->copied_bytes);
+	add_value(to, OPERATOR_METRIC_ALLOCATED, (double)work->allocated_bytes);
+	add_value(to, OPERATOR_METRIC_WAIT, (double)work->wait_ns / NSEC_PER_SEC);
+}
+
+static void mark_estimates(struct traced_operator *operators, uint32_t n, bool doubtful)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (unsigned row = OPERATOR_METRIC_LAUNCHES; row < OPERATOR_METRICS; row++)
+			if (presence_is(operators[i].p[row]) && (doubtful || row == OPERATOR_METRIC_BUSY))
+				operators[i].p[row] |= PRESENCE_ESTIMATED;
+}
+
+static int operators_by_time(const void *a, const void *b)
+{
+	static const enum operator_metric rows[] = { OPERATOR_METRIC_BUSY, OPERATOR_METRIC_LAUNCHES,
+						     OPERATOR_METRIC_CALLS };
+	const struct traced_operator *x = a, *y = b;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
+		if (x->v[rows[i]] < y->v[rows[i]] || x->v[rows[i]] > y->v[rows[i]])
+			return x->v[rows[i]] < y->v[rows[i]] ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+/* Names the rows that are called for the first time. */
+static int name_calls(struct operator_names *names, const struct operators *counted,
+		      const struct cuda_operator *work)
+{
+	char name[TORCH_NAME_MAX];
+
+	for (uint16_t call = probes_n; call < probe_calls(); call++) {
+		const struct probe *probe = probe_at(call);
+		int index;
+
+		if (names->of_call[call] || !probe->pattern || !is_used(counted, work, call))
+			continue;
+		torch_name(probe->symbol, name);
+		index = name_index(names, name, probe->of_users);
+		if (index < 0)
+			return index;
+		names->of_call[call] = (uint16_t)index;
+	}
+	return 0;
+}
+
+static struct operator_names *names_get(struct pipeline *pipeline)
+{
+	if (pipeline->operators)
+		return pipeline->operators;
+	pipeline->operators = calloc(1, sizeof(*pipeline->operators));
+	/* The first is what was done outside of operators. */
+	if (pipeline->operators)
+		name_index(pipeline->operators, "", false);
+	return pipeline->operators;
+}
+
+int pipeline_fill_operators(struct pipeline *pipeline, const struct trace_engine *engine,
+			    struct trace_view *view)
+{
+	const struct operators *counted = trace_engine_operators(engine);
+	struct operator_names *names;
+	const struct cuda_operator *work;
+	bool doubtful;
+	int r;
+
+	work = cuda_operators(pipeline->cuda, &doubtful);
+	if (!work || counted->max == 0)
+		return 0;
+	names = names_get(pipeline);
+	r = names ? name_calls(names, counted, work) : -ENOMEM;
+	if (r < 0)
+		return r;
+	view->operators = calloc(names->n, sizeof(*view->operators));
+	if (!view->operators)
+		return -ENOMEM;
+	memcpy(view->operators, names->at, names->n * sizeof(*view->operators));
+	view->operators_n = names->n;
+	add_call(&view->operators[0], NULL, NULL, &work[0]);
+	for (uint16_t call = probes_n; call < probe_calls(); call++)
+		if (names->of_call[call])
+			add_call(&view->operators[names->of_call[call]], probe_at(call),
+				 &counted->totals[call], &work[call]);
+	mark_estimates(view->operators, view->operators_n, doubtful);
+	qsort(view->operators, view->operators_n, sizeof(*view->operators), operators_by_time);
+	return 0;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/json.h"
+
+#include <errno.h>
+
+#include "view/view.h"
+
+static json_t *json_operator(struct json_maker *j, const struct traced_operator *op)
+{
+	json_t *object = json_object();
+	const struct json_rows rows = {
+		.rows = operator_metrics,
+		.n = OPERATOR_METRICS,
+		.v = op->v,
+		.p = op->p,
+		.strip = "operator_",
+	};
+
+	/* null: what was done outside of operators. */
+	json_put(j, object, "name", *op->name ? json_string(op->name) : json_null());
+	json_add_rows(j, object, &rows);
+	return object;
+}
+
+json_t *json_operators(struct json_maker *j, const struct trace_view *view)
+{
+	json_t *list = json_array();
+
+	if (!view->operators) {
+		json_decref(list);
+		return json_null();
+	}
+	for (uint32_t i = 0; i < view->operators_n; i++)
+		json_push(j, list, json_operator(j, &view->operators[i]));
+	return list;
+}
+
+int view_operators(const struct trace_view *view, struct strbuf *out)
+{
+	struct json_maker j = { 0 };
+	json_t *list = json_operators(&j, view);
+	int r = j.failed || !list ? -ENOMEM : json_write(list, 0, out);
+
+	json_decref(list);
+	return r;
+}
