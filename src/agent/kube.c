@@ -68,6 +68,11 @@ static void set_kube_state(struct kube *k, enum kube_outcome outcome, const char
 
 	if (outcome == KUBE_BEGINS && !*error)
 		return;
+	/* Unlike owners it does not stay while nobody says it. */
+	if (outcome != KUBE_OK) {
+		model_set_health(k->model, HEALTH_API_PODS, NULL, 0);
+		k->known[KUBE_HEALTH] = 0;
+	}
 	log_error_once(k, error, silent);
 	if (silent)
 		return;
@@ -106,6 +111,9 @@ static void pass_table_on(struct kube *k, enum kube_table which)
 	case KUBE_DEVICES:
 		if (k->config.devices)
 			k->config.devices(table->list, table->n, k->config.userdata);
+		break;
+	case KUBE_HEALTH:
+		r = model_set_health(k->model, HEALTH_API_PODS, table->list, table->n);
 		break;
 	case KUBE_TABLES:
 		break;
@@ -318,6 +326,7 @@ bool kube_configure(const struct options *options, const char *exporters, struct
 	COPY_SETTING(s->node_labels, or_empty(options_text(options, OPT_kube_node_labels)));
 	COPY_SETTING(s->pod_run, or_empty(options_text(options, OPT_workload_pod_run)));
 	COPY_SETTING(s->pod_group, or_empty(options_text(options, OPT_workload_pod_group)));
+	COPY_SETTING(s->resources, or_empty(options_text(options, OPT_workload_resources)));
 	COPY_SETTING(s->exporters, or_empty(exporters));
 	s->cache = (uint32_t)options_number(options, OPT_kube_cache);
 	s->watch_ns = options_number(options, OPT_kube_watch_timeout);
@@ -358,6 +367,8 @@ int kube_new(sd_event *event, struct model *model, const struct kube_config *con
 		(struct arriving){ .row_bytes = sizeof(struct kube_label), .max = KUBE_LABELS_MAX };
 	k->arriving[KUBE_DEVICES] =
 		(struct arriving){ .row_bytes = sizeof(struct kube_device), .max = KUBE_DEVICES_MAX };
+	k->arriving[KUBE_HEALTH] =
+		(struct arriving){ .row_bytes = sizeof(struct device_health), .max = DEVICE_HEALTH_MAX };
 	r = helper_new(event, &helper, &ops, k, &k->helper);
 	if (r < 0)
 		return r;

@@ -39,14 +39,20 @@ static const char *const sockets[] = {
 static const size_t row_size[KUBELET_TABLES] = {
 	[KUBELET_OWNERS] = sizeof(struct owner),
 	[KUBELET_ALLOCATIONS] = sizeof(struct allocation),
+	[KUBELET_LISTED] = sizeof(struct device_health),
+	[KUBELET_POD_HEALTH] = sizeof(struct device_health),
 };
 static const uint32_t rows_max[KUBELET_TABLES] = {
 	[KUBELET_OWNERS] = OWNERS_MAX,
 	[KUBELET_ALLOCATIONS] = ALLOCATIONS_MAX,
+	[KUBELET_LISTED] = DEVICE_HEALTH_MAX,
+	[KUBELET_POD_HEALTH] = DEVICE_HEALTH_MAX,
 };
 static const enum agent_metric dropped_metric[KUBELET_TABLES] = {
 	[KUBELET_OWNERS] = AGENT_DROPPED_OWNERS,
 	[KUBELET_ALLOCATIONS] = AGENT_DROPPED_ALLOCATIONS,
+	[KUBELET_LISTED] = AGENT_DROPPED_ALLOCATIONS,
+	[KUBELET_POD_HEALTH] = AGENT_DROPPED_ALLOCATIONS,
 };
 
 /* A table while it comes. */
@@ -128,10 +134,20 @@ int kubelet_find_socket(const char *root, const char *socket, char ret_path[PATH
 
 /* ---- what the source is said to be ---- */
 
+/* Unlike names and what was given it does not stay while nobody says it. */
+static void forget_health(struct kubelet *k)
+{
+	model_set_health(k->model, HEALTH_KUBELET_LIST, NULL, 0);
+	model_set_health(k->model, HEALTH_KUBELET_PODS, NULL, 0);
+	k->known[KUBELET_LISTED] = k->known[KUBELET_POD_HEALTH] = 0;
+}
+
 static void set_state(struct kubelet *k, const char *error)
 {
 	char text[sizeof(((struct source *)NULL)->error)];
 
+	if (*error)
+		forget_health(k);
 	snprintf(text, sizeof(text), "kubelet: %.240s", error);
 	if (*error && !STRV_EQ(error, k->logged))
 		log_warning("%s%s", text, k->known[KUBELET_ALLOCATIONS] ? "; what it said before stays" : "");
@@ -235,6 +251,10 @@ static int give_table(struct kubelet *k, enum kubelet_table which)
 
 	if (which == KUBELET_OWNERS)
 		return model_set_owners(k->model, SOURCE_KUBELET, coming->list, coming->n);
+	if (which == KUBELET_LISTED)
+		return model_set_health(k->model, HEALTH_KUBELET_LIST, coming->list, coming->n);
+	if (which == KUBELET_POD_HEALTH)
+		return model_set_health(k->model, HEALTH_KUBELET_PODS, coming->list, coming->n);
 	int r = claims_set_rows(k->claims, coming->list, coming->n);
 
 	return r < 0 ? r : give_allocations(k);

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/row_list.h"
 #include "base/text.h"
+#include "model/gpu_resource.h"
+#include "model/health_rows.h"
 
 #define GONE_NS (60 * NSEC_PER_SEC)
 
@@ -31,18 +34,40 @@ enum {
 	ID_CONDITION,
 	ID_CONDITION_TYPE,
 	ID_CONDITION_STATUS,
-	ID_CONTAINERS, /* of three kinds, each of them with four IDs */
+	ID_CONTAINERS, /* of three kinds, each of them with CONTAINER_IDS */
 };
 
-enum { CONTAINER_LIST, CONTAINER, CONTAINER_NAME, CONTAINER_ID, CONTAINER_IDS };
+enum {
+	CONTAINER_LIST,
+	CONTAINER,
+	CONTAINER_NAME,
+	CONTAINER_ID,
+	CONTAINER_RESOURCE, /* of its `allocatedResourcesStatus` */
+	CONTAINER_RESOURCE_NAME,
+	CONTAINER_DEVICE,
+	CONTAINER_DEVICE_ID,
+	CONTAINER_DEVICE_HEALTH,
+	CONTAINER_IDS
+};
 
-#define CONTAINER_PATHS(list_, name_)                                                                   \
-	{ "status " name_, ID_CONTAINERS + (list_)*CONTAINER_IDS + CONTAINER_LIST },                    \
-		{ "status " name_ " []", ID_CONTAINERS + (list_)*CONTAINER_IDS + CONTAINER },           \
-		{ "status " name_ " [] name", ID_CONTAINERS + (list_)*CONTAINER_IDS + CONTAINER_NAME }, \
-	{                                                                                               \
-		"status " name_ " [] containerID", ID_CONTAINERS + (list_)*CONTAINER_IDS + CONTAINER_ID \
+#define CONTAINER_STATUS(name_) "status " name_ " []"
+#define CONTAINER_RESOURCES(name_) CONTAINER_STATUS(name_) " allocatedResourcesStatus []"
+#define CONTAINER_PATH(list_, path_, id_)                            \
+	{                                                            \
+		path_, ID_CONTAINERS + (list_)*CONTAINER_IDS + (id_) \
 	}
+#define CONTAINER_PATHS(list_, name_)                                                                \
+	CONTAINER_PATH(list_, "status " name_, CONTAINER_LIST),                                      \
+		CONTAINER_PATH(list_, CONTAINER_STATUS(name_), CONTAINER),                           \
+		CONTAINER_PATH(list_, CONTAINER_STATUS(name_) " name", CONTAINER_NAME),              \
+		CONTAINER_PATH(list_, CONTAINER_STATUS(name_) " containerID", CONTAINER_ID),         \
+		CONTAINER_PATH(list_, CONTAINER_RESOURCES(name_), CONTAINER_RESOURCE),               \
+		CONTAINER_PATH(list_, CONTAINER_RESOURCES(name_) " name", CONTAINER_RESOURCE_NAME),  \
+		CONTAINER_PATH(list_, CONTAINER_RESOURCES(name_) " resources []", CONTAINER_DEVICE), \
+		CONTAINER_PATH(list_, CONTAINER_RESOURCES(name_) " resources [] resourceID",         \
+			       CONTAINER_DEVICE_ID),                                                 \
+		CONTAINER_PATH(list_, CONTAINER_RESOURCES(name_) " resources [] health",             \
+			       CONTAINER_DEVICE_HEALTH)
 
 const struct json_path node_pod_paths[] = {
 	{ "metadata uid", ID_UID },
@@ -81,6 +106,8 @@ struct pod_reading {
 	struct owner_ref owner;
 	bool controls;
 	char condition[32], status[16];
+	char resource[128], health[16];
+	struct pod_device device;
 	struct pod_container container;
 	struct node_pod pod; /* without containers of its own, so the last */
 };
@@ -194,10 +221,23 @@ static void take_status_value(struct pod_reading *reading, int id, const struct 
 
 static void take_container_value(struct pod_reading *reading, int id, const struct json_value *value)
 {
-	if ((id - ID_CONTAINERS) % CONTAINER_IDS == CONTAINER_NAME)
+	switch ((id - ID_CONTAINERS) % CONTAINER_IDS) {
+	case CONTAINER_NAME:
 		TAKE_TEXT(reading->container.name, value);
-	else if ((id - ID_CONTAINERS) % CONTAINER_IDS == CONTAINER_ID)
+		break;
+	case CONTAINER_ID:
 		take_container_id(reading->container.id, sizeof(reading->container.id), value);
+		break;
+	case CONTAINER_RESOURCE_NAME:
+		TAKE_TEXT(reading->resource, value);
+		break;
+	case CONTAINER_DEVICE_ID:
+		TAKE_TEXT(reading->device.id, value);
+		break;
+	case CONTAINER_DEVICE_HEALTH:
+		TAKE_TEXT(reading->health, value);
+		break;
+	}
 }
 
 static int on_pod_value(int id, const struct json_value *value, void *userdata)
@@ -257,6 +297,10 @@ static int on_pod_begin(int id, void *userdata)
 		forget_containers(reading, (unsigned)(id - ID_CONTAINERS) / CONTAINER_IDS);
 	} else if (kind == CONTAINER) {
 		memset(&reading->container, 0, sizeof(reading->container));
+	} else if (kind == CONTAINER_RESOURCE) {
+		reading->resource[0] = '\0';
+	} else if (kind == CONTAINER_DEVICE) {
+		reading->device.id[0] = reading->health[0] = '\0';
 	}
 	return 0;
 }
@@ -273,17 +317,36 @@ static void end_container(struct pod_reading *reading, unsigned list)
 	reading->containers[reading->pod.containers_n++] = reading->container;
 }
 
+/* What does not fit is left out: no node has so many. */
+static void end_device(struct node_pods *pods)
+{
+	struct pod_reading *reading = pods->reading;
+	struct pod_device *to = reading->pod.devices, *end = to + POD_DEVICES_MAX;
+
+	if (!reading->device.id[0] || !resource_is_gpu(reading->resource, pods->resources))
+		return;
+	while (to < end && to->id[0])
+		to++;
+	if (to == end)
+		return;
+	PUT_TEXT(to->id, reading->device.id);
+	to->health = (uint8_t)health_named(reading->health);
+}
+
 static int on_pod_end(int id, void *userdata)
 {
 	struct node_pods *pods = userdata;
 	struct pod_reading *reading = pods->reading;
+	int kind = id < ID_CONTAINERS ? -1 : (id - ID_CONTAINERS) % CONTAINER_IDS;
 
 	if (id == ID_OWNER && reading->controls && reading->owner.uid[0] && reading->owner.name[0])
 		reading->pod.owner = reading->owner;
 	else if (id == ID_CONDITION && STRV_EQ(reading->condition, "Ready"))
 		reading->pod.ready = STRV_EQ(reading->status, "True");
-	else if (id >= ID_CONTAINERS && (id - ID_CONTAINERS) % CONTAINER_IDS == CONTAINER)
+	else if (kind == CONTAINER)
 		end_container(reading, (unsigned)(id - ID_CONTAINERS) / CONTAINER_IDS);
+	else if (kind == CONTAINER_DEVICE)
+		end_device(pods);
 	return 0;
 }
 
@@ -446,8 +509,9 @@ int node_pods_init(struct node_pods *pods, const char *labels, struct selector *
 	return pods->labels && pods->list && pods->reading ? 0 : -ENOMEM;
 }
 
-void node_pods_name_runs(struct node_pods *pods, const char *run, const char *group)
+void node_pods_name(struct node_pods *pods, const char *run, const char *group, const char *resources)
 {
+	pods->resources = resources;
 	pods->run = run;
 	pods->group = group;
 }

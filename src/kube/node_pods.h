@@ -16,6 +16,7 @@
 enum {
 	NODE_PODS_MAX = 1024, /* twice as many as Kubernetes is tested with */
 	POD_CONTAINERS_MAX = 256, /* of one pod, of all kinds */
+	POD_DEVICES_MAX = 16, /* as many GPUs as a node has */
 	POD_LABELS_MAX = 16, /* keys of kube.workload_labels */
 };
 
@@ -33,12 +34,18 @@ struct pod_container {
 	unsigned list; /* which of the pod's lists of statuses */
 };
 
+struct pod_device {
+	char id[56]; /* as its device plugin calls it */
+	uint8_t health; /* enum health */
+};
+
 struct node_pod {
 	char uid[48];
 	char static_uid[48]; /* of a static pod: what its cgroup and log folder are named after; else "" */
 	char namespace[64];
 	char name[254];
 	char address[48]; /* "": none yet */
+	struct pod_device devices[POD_DEVICES_MAX]; /* of whose health its status tells; id "": no more */
 	char run[128], group[128]; /* values of the configured label or annotation; "": none, or too long */
 	char label[64]; /* of the first of the configured keys that it has; "": none */
 	struct owner_ref owner; /* uid "": nothing controls it */
@@ -60,7 +67,7 @@ struct node_pods {
 	/* private */
 	struct selector *selector; /* NULL: no pod is looked for */
 	char *labels; /* keys, each ended by NUL, then an empty one */
-	const char *run, *group; /* as in struct kube_settings */
+	const char *run, *group, *resources; /* as in struct kube_settings */
 	uint32_t round; /* number of the list that comes */
 	struct pod_reading *reading; /* the object at hand */
 };
@@ -73,8 +80,8 @@ extern const struct json_ops node_pod_ops; /* with a struct node_pods * */
  * @labels: keys, separated by commas, of which the first that a pod has names its workload. Takes @selector.
  */
 int node_pods_init(struct node_pods *pods, const char *labels, struct selector *selector);
-/* What names a pod's training run and its group, as in struct kube_settings; borrowed. */
-void node_pods_name_runs(struct node_pods *pods, const char *run, const char *group);
+/* What names a pod's training run and its group, and GPUs, as in struct kube_settings; borrowed. */
+void node_pods_name(struct node_pods *pods, const char *run, const char *group, const char *resources);
 void node_pods_done(struct node_pods *pods);
 /* For struct watch_config, with a struct node_pods *. */
 void node_pods_list_begins(void *pods);

@@ -12,6 +12,7 @@
 
 #include "helper/confine.h"
 #include "helper/parts.h"
+#include "model/health.h"
 #include "model/owner.h"
 
 /* Tokens and keys may be root's alone, and are read again while it runs. */
@@ -22,6 +23,7 @@ enum kube_table {
 	KUBE_EXPORTERS, /* struct kube_exporter */
 	KUBE_LABELS, /* struct kube_label: of the node */
 	KUBE_DEVICES, /* struct kube_device: of the node */
+	KUBE_HEALTH, /* struct device_health, by the status of pods */
 	KUBE_TABLES,
 };
 
@@ -51,6 +53,7 @@ struct kube_settings {
 	char workload_labels[2048]; /* keys, separated by commas */
 	char node_labels[2048]; /* the same */
 	char pod_run[400], pod_group[400]; /* "label:KEY", "annotation:KEY", "KEY" of a label; "": none */
+	char resources[4096]; /* further names of GPUs, separated by commas (model/gpu_resource.h) */
 	char exporters[2048]; /* a label selector; "": none are looked for */
 	uint32_t cache; /* owners that are kept */
 	uint32_t reserved;

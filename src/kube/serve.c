@@ -144,7 +144,7 @@ static int begin_asking(struct kube_server *s)
 	if (r == 0)
 		r = node_pods_init(&s->pods, s->settings.workload_labels, selector);
 	if (r == 0)
-		node_pods_name_runs(&s->pods, s->settings.pod_run, s->settings.pod_group);
+		node_pods_name(&s->pods, s->settings.pod_run, s->settings.pod_group, s->settings.resources);
 	if (r == 0)
 		r = client_new(&s->access, &s->client);
 	if (r == 0)
@@ -417,6 +417,7 @@ static void terminate(struct kube_settings *settings)
 	END(node_labels);
 	END(pod_run);
 	END(pod_group);
+	END(resources);
 	END(exporters);
 #undef END
 }

@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/macro.h"
+#include "model/health_rows.h"
 
 void tables_init(struct tables *tables)
 {
@@ -17,6 +18,8 @@ void tables_init(struct tables *tables)
 							   .max = KUBE_LABELS_MAX },
 					 [KUBE_DEVICES] = { .size = sizeof(struct kube_device),
 							    .max = KUBE_DEVICES_MAX },
+					 [KUBE_HEALTH] = { .size = sizeof(struct device_health),
+							   .max = DEVICE_HEALTH_MAX },
 				 } };
 }
 
@@ -24,6 +27,15 @@ void tables_done(struct tables *tables)
 {
 	for (unsigned i = 0; i < KUBE_TABLES; i++)
 		row_list_done(&tables->list[i]);
+}
+
+static void add_health(struct tables *tables, const struct node_pod *pod)
+{
+	if (pod->gone_ns || !pod->running)
+		return;
+	for (unsigned i = 0; i < POD_DEVICES_MAX && pod->devices[i].id[0]; i++)
+		health_note(&tables->list[KUBE_HEALTH], pod->devices[i].id,
+			    (enum health)pod->devices[i].health);
 }
 
 static struct owner *add_owner_row(struct row_list *owners, const struct node_pod *pod,
@@ -106,6 +118,7 @@ void tables_make(struct tables *tables, const struct node_pods *pods, struct wal
 {
 	row_list_clear(&tables->list[KUBE_OWNERS]);
 	row_list_clear(&tables->list[KUBE_EXPORTERS]);
+	row_list_clear(&tables->list[KUBE_HEALTH]);
 	tables->exporters_skipped = tables->fallbacks = 0;
 	for (uint32_t i = 0; i < pods->n; i++) {
 		struct workload_owner owner;
@@ -114,7 +127,9 @@ void tables_make(struct tables *tables, const struct node_pods *pods, struct wal
 		tables->fallbacks += known && owner.fallback;
 		add_pod_rows(tables, pods, pods->list[i], known ? &owner : NULL);
 		add_exporter(tables, pods->list[i]);
+		add_health(tables, pods->list[i]);
 	}
 	tables->digest[KUBE_OWNERS] = row_list_digest(&tables->list[KUBE_OWNERS]);
 	tables->digest[KUBE_EXPORTERS] = row_list_digest(&tables->list[KUBE_EXPORTERS]);
+	tables->digest[KUBE_HEALTH] = row_list_digest(&tables->list[KUBE_HEALTH]);
 }

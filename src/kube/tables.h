@@ -14,5 +14,5 @@ struct tables {
 
 void tables_init(struct tables *tables);
 void tables_done(struct tables *tables);
-/* Makes KUBE_OWNERS and KUBE_EXPORTERS anew. */
+/* Makes KUBE_OWNERS, KUBE_EXPORTERS and KUBE_HEALTH anew. */
 void tables_make(struct tables *tables, const struct node_pods *pods, struct walk *walk, int64_t now_ns);

@@ -6,6 +6,8 @@
 #include "base/macro.h"
 #include "kubelet/pod.pb-c.h"
 #include "kubelet/unpack.h"
+#include "model/gpu_resource.h"
+#include "model/health_rows.h"
 
 enum {
 	ID_DIGITS = 64, /* of a container's, of all runtimes */
@@ -30,6 +32,7 @@ void pods_init(struct pods *pods)
 	*pods = (struct pods){
 		.owners = { .size = sizeof(struct owner), .max = OWNERS_MAX },
 		.list = { .size = sizeof(struct pod_state), .max = PODS_MAX },
+		.health = { .size = sizeof(struct device_health), .max = DEVICE_HEALTH_MAX },
 		.elements = { .element = on_element, .userdata = pods },
 	};
 }
@@ -38,6 +41,7 @@ void pods_done(struct pods *pods)
 {
 	row_list_done(&pods->owners);
 	row_list_done(&pods->list);
+	row_list_done(&pods->health);
 	elements_done(&pods->elements);
 }
 
@@ -45,6 +49,7 @@ void pods_clear(struct pods *pods)
 {
 	row_list_clear(&pods->owners);
 	row_list_clear(&pods->list);
+	row_list_clear(&pods->health);
 	elements_done(&pods->elements);
 	pods->unreadable = 0;
 }
@@ -127,6 +132,31 @@ static void add_state(struct pods *pods, const Kubelet__ObjectMeta *meta, const 
 	state->ended = STRV_EQ(phase, "Succeeded") || STRV_EQ(phase, "Failed");
 }
 
+static void add_health(struct pods *pods, Kubelet__ContainerStatus *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < list[i]->n_allocated_resources_status; k++) {
+			const Kubelet__ResourceStatus *status = list[i]->allocated_resources_status[k];
+
+			if (!resource_is_gpu(status->name, pods->names))
+				continue;
+			for (size_t d = 0; d < status->n_resources; d++)
+				health_note(&pods->health, status->resources[d]->resource_id,
+					    health_named(status->resources[d]->health));
+		}
+	}
+}
+
+/* Of a pod that has ended nothing is known any more. */
+static void add_healths(struct pods *pods, const Kubelet__PodStatus *status)
+{
+	if (STRV_EQ(status->phase, "Succeeded") || STRV_EQ(status->phase, "Failed"))
+		return;
+	add_health(pods, status->container_statuses, status->n_container_statuses);
+	add_health(pods, status->init_container_statuses, status->n_init_container_statuses);
+	add_health(pods, status->ephemeral_container_statuses, status->n_ephemeral_container_statuses);
+}
+
 int pods_take(struct pods *pods, const uint8_t *data, size_t n)
 {
 	Kubelet__Pod *pod = unpack(&kubelet__pod__descriptor, data, n);
@@ -147,6 +177,8 @@ int pods_take(struct pods *pods, const uint8_t *data, size_t n)
 		add_containers(pods, meta, status->ephemeral_container_statuses,
 			       status->n_ephemeral_container_statuses);
 	}
+	if (status)
+		add_healths(pods, status);
 	unpack_free(pod);
 	return 0;
 }

@@ -20,6 +20,8 @@ struct pods {
 	struct row_list
 		owners; /* struct owner: a row for each container that was started, and for each pod */
 	struct row_list list; /* struct pod_state */
+	struct row_list health; /* struct device_health: of GPUs that pods have */
+	const char *names; /* further names of resources, as in struct pod_resources */
 	struct elements elements; /* of the reply */
 	uint64_t unreadable; /* pods that are no v1.Pod */
 };

@@ -13,6 +13,7 @@
 #include "helper/confine.h"
 #include "helper/helper.h"
 #include "model/allocation.h"
+#include "model/health.h"
 
 /*
  * To connect, before it is confined: kubelet's sockets are root's. Kept is what reads CDI specifications
@@ -24,6 +25,8 @@
 enum kubelet_table {
 	KUBELET_OWNERS, /* of the Pods API */
 	KUBELET_ALLOCATIONS, /* of the pod-resources API */
+	KUBELET_LISTED, /* struct device_health: of the same */
+	KUBELET_POD_HEALTH, /* struct device_health: of the Pods API */
 	KUBELET_TABLES,
 };
 
@@ -50,6 +53,7 @@ struct kubelet_part {
 	union {
 		struct owner owners[KUBELET_ROWS];
 		struct allocation allocations[KUBELET_ROWS];
+		struct device_health health[KUBELET_ROWS];
 	};
 };
 

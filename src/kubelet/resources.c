@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kubelet/resources.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cursor.h"
 #include "base/macro.h"
 #include "base/text.h"
 #include "kubelet/pod_resources.pb-c.h"
 #include "kubelet/unpack.h"
-
-/* Of NVIDIA's and GKE's device plugins, and NVIDIA's driver for DRA. */
-static const char *const gpu_names[] = { "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*",
-					 "gpu.nvidia.com" };
+#include "model/gpu_resource.h"
+#include "model/health_rows.h"
 
 static int on_element(const uint8_t *data, size_t n, void *userdata)
 {
@@ -24,6 +20,8 @@ void pod_resources_init(struct pod_resources *resources)
 {
 	*resources = (struct pod_resources){
 		.rows = { .size = sizeof(struct allocation), .max = ALLOCATIONS_MAX },
+		.given = { .size = sizeof(struct device_ref), .max = ALLOCATIONS_MAX },
+		.listed = { .size = sizeof(struct device_health), .max = DEVICE_HEALTH_MAX },
 		.elements = { .element = on_element, .userdata = resources },
 	};
 }
@@ -31,51 +29,21 @@ void pod_resources_init(struct pod_resources *resources)
 void pod_resources_done(struct pod_resources *resources)
 {
 	row_list_done(&resources->rows);
+	row_list_done(&resources->given);
+	row_list_done(&resources->listed);
 	elements_done(&resources->elements);
 }
 
 void pod_resources_clear(struct pod_resources *resources)
 {
 	row_list_clear(&resources->rows);
+	row_list_clear(&resources->given);
 	elements_done(&resources->elements);
 	resources->unreadable = 0;
 	resources->pods = 0;
 	resources->unmatched = 0;
 	resources->claimed = 0;
 	resources->unmatched_example[0] = '\0';
-}
-
-static bool matches(const struct cursor *pattern, const char *name)
-{
-	char text[256];
-	size_t n = cursor_left(pattern);
-
-	if (n >= sizeof(text))
-		return false;
-	memcpy(text, pattern->p, n);
-	text[n] = '\0';
-	return fnmatch(text, name, FNM_NOESCAPE) == 0;
-}
-
-bool resource_is_gpu(const char *name, const char *names)
-{
-	struct cursor c = cursor_over(names ? names : "", names ? strlen(names) : 0), one;
-
-	for (size_t i = 0; i < ARRAY_SIZE(gpu_names); i++)
-		if (fnmatch(gpu_names[i], name, FNM_NOESCAPE) == 0)
-			return true;
-	while (!cursor_eof(&c)) {
-		if (cursor_until(&c, ',', &one) < 0) {
-			one = c;
-			c.p = c.end;
-		}
-		cursor_skip_space(&one);
-		while (!cursor_eof(&one) && one.end[-1] == ' ')
-			one.end--;
-		if (!cursor_eof(&one) && matches(&one, name))
-			return true;
-	}
-	return false;
 }
 
 /* ---- rows ---- */
@@ -132,16 +100,26 @@ static bool parse_device(const char *text, struct device_ref *ret_device, bool *
 
 /* ---- device plugins ---- */
 
+static void note_given(struct pod_resources *resources, const struct device_ref *device)
+{
+	struct device_ref *given = row_list_add(&resources->given);
+
+	if (given)
+		*given = *device;
+}
+
 static void take_devices(struct place *place, const Kubelet__ContainerDevices *devices)
 {
 	for (size_t i = 0; i < devices->n_device_ids; i++) {
 		struct device_ref device;
 		bool shared;
 
-		if (parse_device(devices->device_ids[i], &device, &shared))
+		if (parse_device(devices->device_ids[i], &device, &shared)) {
 			row_add(place, devices->resource_name, &device, shared);
-		else
+			note_given(place->resources, &device);
+		} else {
 			count_unmatched(place->resources, devices->resource_name, devices->device_ids[i]);
+		}
 	}
 }
 
@@ -216,13 +194,14 @@ static void take_container(struct place *place, const Kubelet__ContainerResource
 
 /* What was there before a pod. */
 struct before {
-	uint32_t rows, unmatched, claimed;
+	uint32_t rows, given, unmatched, claimed;
 	uint64_t dropped;
 };
 
 static struct before before_of(const struct pod_resources *resources)
 {
 	return (struct before){ .rows = resources->rows.n,
+				.given = resources->given.n,
 				.unmatched = resources->unmatched,
 				.claimed = resources->claimed,
 				.dropped = resources->rows.dropped };
@@ -242,6 +221,7 @@ static void check_pod(struct place *place, const struct before *before)
 		return;
 	if (!resources->counts(pod->namespace, pod->pod, uid, resources->userdata)) {
 		resources->rows.n = before->rows;
+		resources->given.n = before->given;
 		resources->rows.dropped = before->dropped;
 		resources->unmatched = before->unmatched;
 		resources->claimed = before->claimed;
@@ -281,6 +261,22 @@ int pod_resources_take_allocatable(struct pod_resources *resources, const uint8_
 		resources->unreadable++;
 	else if (resource_is_gpu(devices->resource_name, resources->names))
 		resources->allocatable += (uint32_t)devices->n_device_ids;
+	for (size_t i = 0; devices && i < devices->n_device_ids; i++)
+		if (resource_is_gpu(devices->resource_name, resources->names))
+			health_note(&resources->listed, devices->device_ids[i], HEALTH_GOOD);
 	unpack_free(devices);
 	return 0;
+}
+
+void pod_resources_compare(struct pod_resources *resources)
+{
+	const struct device_ref *given = resources->given.list;
+
+	for (uint32_t i = 0; i < resources->given.n; i++) {
+		struct device_health *row =
+			health_has(&resources->listed, &given[i]) ? NULL : row_list_add(&resources->listed);
+
+		if (row)
+			*row = (struct device_health){ given[i], HEALTH_BAD };
+	}
 }

@@ -29,6 +29,12 @@ struct pod_resources {
 	uint32_t claimed; /* of these: devices of DRA, whose rows are DEVICE_CLAIMED */
 	char unmatched_example[128]; /* the first of them */
 	uint32_t allocatable; /* devices, of GetAllocatableResources */
+	struct row_list given; /* struct device_ref: of device plugins, in this list of pods */
+	/*
+	 * struct device_health: those of GetAllocatableResources, and those that were given and are not
+	 * among them
+	 */
+	struct row_list listed;
 };
 
 void pod_resources_init(struct pod_resources *resources);
@@ -38,5 +44,5 @@ void pod_resources_clear(struct pod_resources *resources);
 int pod_resources_take(struct pod_resources *resources, const uint8_t *data, size_t n);
 /* Takes one ContainerDevices of AllocatableResourcesResponse. */
 int pod_resources_take_allocatable(struct pod_resources *resources, const uint8_t *data, size_t n);
-/* Whether a resource of this name is a GPU: NVIDIA's names, and those of @names. */
-bool resource_is_gpu(const char *name, const char *names);
+/* Once all of it has been taken, after the list of pods: what was given, and cannot be any more, is bad. */
+void pod_resources_compare(struct pod_resources *resources);

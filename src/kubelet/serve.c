@@ -158,7 +158,7 @@ static void list_pods(struct kubelet_server *s)
 	static const char path[] = "/v1alpha1.Pods/ListPods";
 	struct grpc_answer answer;
 
-	s->digest[KUBELET_OWNERS] = 0;
+	s->digest[KUBELET_OWNERS] = s->digest[KUBELET_POD_HEALTH] = 0;
 	if (s->pods_peer.fd < 0)
 		return;
 	pods_clear(&s->pods);
@@ -169,6 +169,7 @@ static void list_pods(struct kubelet_server *s)
 	s->end.pods_api = answer.status != GRPC_UNIMPLEMENTED;
 	if (answer.status == GRPC_OK) {
 		s->digest[KUBELET_OWNERS] = row_list_digest(&s->pods.owners);
+		s->digest[KUBELET_POD_HEALTH] = row_list_digest(&s->pods.health);
 		s->end.dropped[KUBELET_OWNERS] = s->pods.owners.dropped + s->pods.list.dropped +
 						 s->pods.unreadable + s->pods.elements.left_out;
 		return;
@@ -267,12 +268,17 @@ static void list_allocatable(struct kubelet_server *s)
 	if (s->resources_peer.fd >= 0 && s->end.outcome == KUBELET_OK && !s->no_allocatable &&
 	    (s->allocatable_ns == 0 || now_ns - s->allocatable_ns > ALLOCATABLE_NS)) {
 		s->resources.allocatable = 0;
+		row_list_clear(&s->resources.listed);
+		s->digest[KUBELET_LISTED] = 0;
 		if (call(s, &s->resources_peer, "/v1.PodResourcesLister/GetAllocatableResources", &elements,
 			 &answer) < 0 ||
-		    answer.status != GRPC_OK)
+		    answer.status != GRPC_OK) {
 			s->resources.allocatable = UINT32_MAX;
-		else
+		} else {
+			pod_resources_compare(&s->resources);
+			s->digest[KUBELET_LISTED] = row_list_digest(&s->resources.listed);
 			s->allocatable_ns = now_ns;
+		}
 		s->no_allocatable = s->resources_peer.fd >= 0 && answer.status == GRPC_UNIMPLEMENTED;
 		elements_done(&elements);
 	}
@@ -319,7 +325,8 @@ static void check_connections(struct kubelet_server *s)
 
 int kubelet_answer(struct kubelet_server *s, int channel, const struct kubelet_question *question)
 {
-	const struct row_list *tables[KUBELET_TABLES] = { &s->pods.owners, &s->resources.rows };
+	const struct row_list *tables[KUBELET_TABLES] = { &s->pods.owners, &s->resources.rows,
+							  &s->resources.listed, &s->pods.health };
 	int r = 0;
 
 	s->end = (struct kubelet_end){ .message = KUBELET_END };
@@ -416,6 +423,7 @@ int kubelet_server_new(const struct kubelet_question *question, struct kubelet_s
 	s->resources.userdata = s;
 	s->resources.allocatable = UINT32_MAX;
 	pods_init(&s->pods);
+	s->pods.names = s->names;
 	live_pods_init(&s->live);
 	if (s->root < 0)
 		s->resources_peer.error = -errno;

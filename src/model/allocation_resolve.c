@@ -180,7 +180,7 @@ static bool is_uuid(const struct device *device, const struct device_ref *ref)
 	return strncmp(own, ref->uuid, strlen(ref->uuid)) == 0;
 }
 
-static bool is_device(const struct model *model, const struct device *device, const struct device_ref *ref)
+bool device_is_meant(const struct model *model, const struct device *device, const struct device_ref *ref)
 {
 	const struct device *gpu = device->parent == NO_INDEX ? device : model->devices[device->parent];
 	bool is_gpu = device == gpu;
@@ -213,7 +213,7 @@ static bool is_ambiguous(const struct model *model, const struct device_ref *ref
 	for (uint16_t i = 0; ref->kind == DEVICE_BY_UUID && i < model->devices_n; i++) {
 		const struct device *device = model->devices[model->order[i]];
 
-		if (is_device(model, device, ref))
+		if (device_is_meant(model, device, ref))
 			*(device->e.present ? &present : &absent) += 1;
 	}
 	return present > 1 || (present == 0 && absent > 1);
@@ -256,7 +256,7 @@ static bool add_devices(struct resolving *to, const struct allocation *row, cons
 	for (uint16_t i = 0; i < to->model->devices_n; i++) {
 		const struct device *device = to->model->devices[to->model->order[i]];
 
-		if (device->e.present != present || !is_device(to->model, device, &row->device))
+		if (device->e.present != present || !device_is_meant(to->model, device, &row->device))
 			continue;
 		any = true;
 		if (resolving_grow(to))

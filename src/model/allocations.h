@@ -38,6 +38,7 @@ struct allocations {
 };
 
 struct model;
+struct device;
 struct tracked_workload;
 
 /* allocation.c */
@@ -46,6 +47,8 @@ void allocations_done(struct model *model);
 
 /* allocation_resolve.c */
 
+/* Whether the reference means this device. */
+bool device_is_meant(const struct model *model, const struct device *device, const struct device_ref *ref);
 /* Makes the list anew if something has changed since. */
 void allocations_resolve(struct model *model, int64_t now_ns);
 /* Finds the allocations that a new workload's use belongs to, and lets them learn from it whose they are. */

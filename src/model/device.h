@@ -83,6 +83,7 @@ struct device {
 	 * have
 	 */
 	uint64_t work_unknown;
+	bool offered; /* kubelet has listed it as one that it can give */
 	bool was_present; /* as of when allocations were resolved last */
 	uint64_t process_reading; /* number of that source's newest good reading */
 	int64_t process_begin_ns, process_ns; /* when that began and ended; 0 none */

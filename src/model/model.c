@@ -60,6 +60,7 @@ void model_free(struct model *model)
 	owners_unref(model->owners);
 	scraped_unref(model->scraped);
 	allocations_done(model);
+	health_done(model);
 	free(model);
 }
 

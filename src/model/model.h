@@ -18,6 +18,7 @@
 #pragma once
 
 #include "model/allocation.h"
+#include "model/health.h"
 #include "model/snapshot.h"
 
 struct model;
@@ -127,6 +128,13 @@ int model_set_owners(struct model *model, enum source_id source, const struct ow
  */
 int model_set_allocations(struct model *model, enum source_id source, const struct allocation *rows,
 			  uint32_t n);
+
+/*
+ * Replaces what this one has said before about devices' health. NULL: it says nothing any more. Copies the
+ * rows; at most DEVICE_HEALTH_MAX. -ENOMEM: the previous ones remain.
+ */
+int model_set_health(struct model *model, enum health_teller teller, const struct device_health *rows,
+		     uint32_t n);
 
 /*
  * Replaces what DCGM exporters' pages said (model/scraped.h); their source's state is said apart from it.

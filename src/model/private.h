@@ -17,6 +17,7 @@
  *   owner.c      owners of workloads; scraped.c: rows of DCGM exporters' pages
  *   allocation.c who was given which device, as each source says it
  *   allocation_resolve.c  from what they say to allocations of devices
+ *   health.c     whether kubelet and pods call devices healthy
  *   allocated.c  for how long, and idle
  *   xid.c        XID counts from several sources; xid_store.c saves them across restarts
  *   traced.c     workloads of traced processes
@@ -31,6 +32,7 @@
 #include "model/allocations.h"
 #include "model/look_back.h"
 #include "model/device.h"
+#include "model/healths.h"
 #include "model/model.h"
 #include "model/series.h"
 #include "model/share.h"
@@ -127,6 +129,7 @@ struct model {
 	struct owners *owners; /* NULL: no source has given any */
 	struct scraped *scraped; /* NULL: nothing is scraped */
 	struct allocations allocations;
+	struct health_table health[HEALTH_TELLERS];
 
 	struct device *devices[DEVICES_MAX]; /* NULL: free */
 	uint16_t order[DEVICES_MAX]; /* devices by rank */

@@ -227,6 +227,7 @@ int model_publish(struct model *model, struct publisher *publisher)
 	processes_sweep(model, now_ns);
 	exits_expire(model, now_ns);
 	allocations_resolve(model, now_ns);
+	health_resolve(model);
 	sizes = (struct snapshot_sizes){
 		.entities = model->devices_n,
 		.processes = model->processes_n,

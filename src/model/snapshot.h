@@ -13,6 +13,7 @@
 #include "base/process_id.h"
 #include "model/allocated.h"
 #include "model/clock_events.h"
+#include "model/health.h"
 #include "model/job.h"
 #include "model/node_tag.h"
 #include "model/owner.h"
@@ -36,6 +37,7 @@ struct entity {
 	double percent_sum[2]; /* sum over those ticks of the tick's mean percent: GPU, memory */
 	double memory_kib_sum; /* sum over those ticks of memory in use, KiB */
 	uint32_t clock_events[CLOCK_EVENTS]; /* readings that found each, in the snapshot's clock_window_ns */
+	uint8_t health[HEALTH_KINDS]; /* enum health */
 	uint32_t processes_live; /* UINT32_MAX: not contained in another agent's document */
 	/* sums over all processes that ever ran here, including exited ones (INCREMENT rows) */
 	double process_total[PROCESS_METRICS];

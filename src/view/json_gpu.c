@@ -10,6 +10,12 @@ static json_t *processes_live(const struct entity *e)
 	return e->present && processes_listed(e) ? json_integer(e->processes_live) : json_null();
 }
 
+/* In the eyes of those who give it to pods; null: they do not say. */
+static json_t *unhealthy(const struct entity *e, enum health_kind kind)
+{
+	return e->health[kind] == HEALTH_UNKNOWN ? json_null() : json_boolean(e->health[kind] == HEALTH_BAD);
+}
+
 /* Whether the numbers that follow are current. */
 static void add_state(struct json_maker *j, json_t *object, const struct entity *e)
 {
@@ -20,6 +26,8 @@ static void add_state(struct json_maker *j, json_t *object, const struct entity 
 	json_put(j, object, "age_seconds", age >= 0 ? json_number(age) : json_null());
 	json_put(j, object, "sampled_at", json_time(e->sampled_real_ns));
 	json_put(j, object, "processes_live", processes_live(e));
+	json_put(j, object, "unhealthy_by_allocatable", unhealthy(e, HEALTH_ALLOCATABLE));
+	json_put(j, object, "unhealthy_by_pod_status", unhealthy(e, HEALTH_POD_STATUS));
 }
 
 static void add_numbers(struct json_maker *j, json_t *object, const struct entity *e)

@@ -58,6 +58,13 @@ static struct entity *add_entity(struct reader *reader)
 	return e;
 }
 
+static uint8_t read_health(const json_t *unhealthy)
+{
+	if (!json_is_boolean(unhealthy))
+		return HEALTH_UNKNOWN;
+	return json_is_true(unhealthy) ? HEALTH_BAD : HEALTH_GOOD;
+}
+
 static void read_state(struct reader *reader, struct entity *e, const json_t *object)
 {
 	const json_t *live = json_object_get(object, "processes_live");
@@ -69,6 +76,8 @@ static void read_state(struct reader *reader, struct entity *e, const json_t *ob
 	if (age >= 0)
 		e->sampled_boot_ns = reader->s->boot_ns - llround(fmin(age, 9e8) * 1e9);
 	e->processes_live = read_u32(object, "processes_live", UINT32_MAX);
+	e->health[HEALTH_ALLOCATABLE] = read_health(json_object_get(object, "unhealthy_by_allocatable"));
+	e->health[HEALTH_POD_STATUS] = read_health(json_object_get(object, "unhealthy_by_pod_status"));
 	/* null is a list that could not be read; a missing member is unknown. */
 	e->id.process_list = json_is_null(live) ? PRESENCE_FAILED : PRESENCE_ABSENT;
 	read_rows(object, gpu_metrics, GPU_METRICS, "gpu_", NULL, e->id.v, e->id.p);

@@ -99,6 +99,34 @@ static void walk_gpu_state(struct walk *walk)
 	}
 }
 
+/* For instances, too: a device plugin offers these. */
+static void walk_health(struct walk *walk)
+{
+	static const char *const kinds[HEALTH_KINDS] = {
+		[HEALTH_ALLOCATABLE] = "allocatable",
+		[HEALTH_POD_STATUS] = "pod_status",
+	};
+
+	if (!walk_family_named(
+		    walk, "gpu_unhealthy", FAMILY_GAUGE, UNIT_NONE,
+		    "1 if kubelet could give the device to pods and cannot any more (allocatable), "
+		    "or the status of a pod that has it calls it unhealthy (pod_status)."))
+		return;
+	for (uint32_t i = 0; i < walk->s->entities_n; i++)
+		for (unsigned kind = 0; kind < HEALTH_KINDS; kind++) {
+			uint8_t health = walk->s->entities[i].health[kind];
+
+			if (health != HEALTH_UNKNOWN)
+				walk_series(walk,
+					    &(struct series){
+						    .sets = { walk->entities[i],
+							      WALK_SET(walk, false, { "by", kinds[kind] }) },
+						    .value = health == HEALTH_BAD,
+						    .presence = PRESENCE_PRESENT,
+						    .entity = i });
+		}
+}
+
 /* link="0" and so on, created once for all rows with this index; NULL for a row without one. */
 static const struct label_set *index_set(struct walk *walk, const struct metric *m, unsigned k)
 {
@@ -194,6 +222,7 @@ void walk_gpus(struct walk *walk)
 	walk_gpu_info(walk);
 	walk_mig_info(walk);
 	walk_gpu_state(walk);
+	walk_health(walk);
 	walk_gpu_rows(walk);
 	walk_gpu_estimates(walk);
 }

@@ -73,7 +73,9 @@ def v1_pod(pod):
     meta = message((1, pod["name"]), (3, pod["namespace"]), (5, pod["uid"]), (11, message((1, "app"), (2, "x"))), *annotations,
                    (13, message((1, "Node"), (3, "not-the-controller"))), *owner)
     spec = message((2, message((1, "main"), (2, "image"))), (10, "node"))
-    containers = [(status[c.get("kind", "")], message((1, c["name"]), (5, 3), (6, "image"), (8, f"containerd://{c['id']}" if c.get("id") else "")))
+    def health(c):
+        return [(14, message((1, name), *[(2, message((1, device), (2, word))) for device, word in devices.items()])) for name, devices in c.get("health", {}).items()]
+    containers = [(status[c.get("kind", "")], message((1, c["name"]), (5, 3), (6, "image"), (8, f"containerd://{c['id']}" if c.get("id") else ""), *health(c)))
                   for c in pod["containers"]]
     return message((1, meta), (2, spec), (3, message((1, pod.get("phase", "Running")), *containers)))
 
@@ -84,7 +86,8 @@ def answer(method, now):
     if method == "ListPods":
         return message(*[(1, v1_pod(pod)) for pod in now["pods"]])
     if method == "GetAllocatableResources":
-        return message((1, message((1, "nvidia.com/gpu"), (2, "GPU-0"), (2, "GPU-1"))), (1, message((1, "example.com/nic"), (2, "nic0"))), (2, b"\x01\x02"))
+        gpus = [(2, gpu) for gpu in now.get("allocatable", ["GPU-0", "GPU-1"])]
+        return message((1, message((1, "nvidia.com/gpu"), *gpus)), (1, message((1, "example.com/nic"), (2, "nic0"))), (2, b"\x01\x02"))
     pads = now.get("pad", 0) >> 20
     padding = message((1, "pad"), (2, "ml"), (3, message((1, "c"), (3, bytes(1 << 20)))))
     return b"".join([message((1, padding))] * pads) + message(*[(1, resources(pod)) for pod in now["pods"]])

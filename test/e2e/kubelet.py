@@ -312,6 +312,43 @@ def up(agent):
     return values(agent.metrics(), "gpusonde_source_up", source="kubelet")
 
 
+def unhealthy(agent, by):
+    """GPU -> what is said of it."""
+    return {gpu: values(agent.metrics(), "gpusonde_gpu_unhealthy", gpu=str(gpu), by=by) for gpu in range(4)}
+
+
+def test_health_of_devices():
+    """What kubelet lists, what it listed once, and what the status of pods says, by kubelet's Pods API or by the API server: told apart."""
+    api = Api()
+    api.objects = {}
+    server = Server(api)
+    try:
+        with kubelet(services=[*BOTH, "v1alpha1.Pods"], pods_api="pods-api/pods-api.sock") as fake, \
+                Agent("--workload-root", fake.root, "--workload-names", "no", "--kube-server", f"http://127.0.0.1:{server.port}", "--kube-node", "node-1") as agent:
+            gpus = [g["uuid"] for g in agent.get("/api/v1/gpus").json()["gpus"]]
+            # GPU 2 was given, and is not among those that can be; GPU 3 is none of kubelet's.
+            pod = {**POD, "containers": [{"name": "main", "id": IDS[0], "devices": {"nvidia.com/gpu": [gpus[0], gpus[2]]},
+                                          "health": {"nvidia.com/gpu": {gpus[0]: "Healthy", gpus[2]: "Unhealthy", gpus[1]: "Unknown"}, "example.com/nic": {gpus[3]: "Unhealthy"}}}]}
+            fake.say(allocatable=gpus[:2], pods=[pod])
+            os.kill(wait_for(lambda: helper(agent), "the process that asks"), signal.SIGKILL)
+            wait_for(lambda: unhealthy(agent, "allocatable") == {0: [0], 1: [0], 2: [1], 3: []}, "what kubelet can give")
+            wait_for(lambda: unhealthy(agent, "pod_status") == {0: [0], 1: [], 2: [1], 3: []}, "what the pod's status says")
+            fake.say(allocatable=gpus[:1], pods=[{**pod, "phase": "Failed"}])
+            os.kill(wait_for(lambda: helper(agent), "the process that asks"), signal.SIGKILL)
+            wait_for(lambda: unhealthy(agent, "allocatable")[1] == [1], "a GPU that kubelet does not list any more")
+            wait_for(lambda: unhealthy(agent, "pod_status")[2] == [], "a pod that has ended to say nothing")
+            api.put({"metadata": {"uid": UID, "name": "train-1", "namespace": "ml"}, "spec": {"nodeName": "node-1"}, "status": {"phase": "Running", "containerStatuses": [
+                {"name": "main", "containerID": f"containerd://{IDS[1]}", "allocatedResourcesStatus": [{"name": "nvidia.com/gpu", "resources": [
+                    {"resourceID": gpus[3], "health": "Unhealthy"}]}]}]}})
+            wait_for(lambda: unhealthy(agent, "pod_status")[3] == [1], "the status that the API server has")
+            page = {g["gpu"]: (g["unhealthy_by_allocatable"], g["unhealthy_by_pod_status"]) for g in agent.get("/api/v1/gpus").json()["gpus"]}
+            equal({gpu: page[gpu] for gpu in (0, 1, 3)}, {0: (False, None), 1: (True, None), 3: (None, True)})
+            server.stop()
+            wait_for(lambda: unhealthy(agent, "pod_status")[3] == [], "what nobody says to be gone")
+    finally:
+        server.stop()
+
+
 def test_the_agent():
     with kubelet() as fake, Agent("--workload-root", fake.root, "--workload-names", "no") as agent:
         wait_for(lambda: up(agent) == [1.0], "the source")

@@ -64,6 +64,11 @@ static const struct {
 	{ "gpu_stale", "gauge", "gpu, uuid",
 	  "1 while the newest values are older than 2.5 sampling periods and 3 seconds." },
 	{ "gpu_sample_age_seconds", "gauge", "gpu, uuid", "Time since the newest good reading." },
+	{ "gpu_unhealthy", "gauge", "gpu, uuid, gi, ci, by",
+	  "`by=\"allocatable\"`: 1 if kubelet has listed the device as one that it can give to pods, or has "
+	  "given it, and does not list it any more; 0 while it does; absent for one that it never had. "
+	  "`by=\"pod_status\"`: what `allocatedResourcesStatus` of a pod that has the device says; absent "
+	  "where it says Unknown, or nothing. docs/kubernetes.md." },
 	{ "gpu_estimated", "gauge", "gpu, uuid, metric, the metric's own label",
 	  "1 for each metric whose value is an estimate, not a measurement." },
 	{ "gpu_xid_reports_total", "counter", "gpu, uuid, severity",

@@ -29,6 +29,7 @@ static struct arriving tables[KUBE_TABLES] = {
 	[KUBE_EXPORTERS] = { .row_bytes = sizeof(struct kube_exporter), .max = KUBE_EXPORTERS_MAX },
 	[KUBE_LABELS] = { .row_bytes = sizeof(struct kube_label), .max = KUBE_LABELS_MAX },
 	[KUBE_DEVICES] = { .row_bytes = sizeof(struct kube_device), .max = KUBE_DEVICES_MAX },
+	[KUBE_HEALTH] = { .row_bytes = sizeof(struct device_health), .max = DEVICE_HEALTH_MAX },
 };
 static json_t *shown[KUBE_TABLES];
 static const char *program;
@@ -60,6 +61,11 @@ static json_t *device_row(const struct kube_device *row)
 			 row->device, "uuid", row->uuid);
 }
 
+static json_t *health_row(const struct device_health *row)
+{
+	return json_pack("{s:s, s:i}", "uuid", row->device.uuid, "health", (int)row->health);
+}
+
 static json_t *row_of(uint32_t which, uint32_t i)
 {
 	const void *list = tables[which].list;
@@ -73,6 +79,8 @@ static json_t *row_of(uint32_t which, uint32_t i)
 		return label_row((const struct kube_label *)list + i);
 	case KUBE_DEVICES:
 		return device_row((const struct kube_device *)list + i);
+	case KUBE_HEALTH:
+		return health_row((const struct device_health *)list + i);
 	case KUBE_TABLES:
 		break;
 	}
@@ -92,7 +100,8 @@ static void show_table(uint32_t which)
 
 static void print_answer(const struct kube_end *end)
 {
-	static const char *const names[KUBE_TABLES] = { "owners", "exporters", "labels", "devices" };
+	static const char *const names[KUBE_TABLES] = { "owners", "exporters", "labels", "devices",
+							"health" };
 	static const char *const outcomes[KUBE_OUTCOMES] = { "ok", "begins", "failed", "refused" };
 	json_t *line = json_pack("{s:i, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "pid",
 				 (int)child, "outcome", outcomes[end->outcome], "error", end->error, "note",

@@ -50,13 +50,21 @@ static void print_allocation(const struct allocation *row)
 			number(device->ci), "slots", (int)row->slots));
 }
 
+static void print_health(uint32_t table, const struct device_health *row)
+{
+	print(json_pack("{s:s, s:s, s:i}", "table", table == KUBELET_LISTED ? "listed" : "pod_health", "uuid",
+			row->device.uuid, "health", (int)row->health));
+}
+
 static void print_part(const struct kubelet_part *part)
 {
 	for (uint32_t i = 0; i < part->n; i++)
 		if (part->table == KUBELET_OWNERS)
 			print_owner(&part->owners[i]);
-		else
+		else if (part->table == KUBELET_ALLOCATIONS)
 			print_allocation(&part->allocations[i]);
+		else
+			print_health(part->table, &part->health[i]);
 }
 
 static void print_end(const struct kubelet_end *end)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "kube/node_pods.h"
+#include "model/health.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
 
@@ -97,12 +98,36 @@ static void a_label_or_annotation_names_the_run(void **state)
 	(void)state;
 	begin_with("", "");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		node_pods_name_runs(&pods, cases[i].run, cases[i].group);
+		node_pods_name(&pods, cases[i].run, cases[i].group, NULL);
 		take("{\"metadata\":{" META ",\"labels\":{\"a\":\"1\",\"b\":\"2\"},"
 		     "\"annotations\":{\"a\":\"3\",\"c\":7}}}");
 		assert_string_equal(pods.list[0]->run, cases[i].run_is);
 		assert_string_equal(pods.list[0]->group, cases[i].group_is);
 	}
+}
+
+static void its_status_tells_health(void **state)
+{
+	const struct pod_device *devices;
+
+	(void)state;
+	begin_with("", "");
+	node_pods_name(&pods, "", "", "example.com/card");
+	take("{\"metadata\":{" META "},\"status\":{\"containerStatuses\":[{\"name\":\"main\","
+	     "\"allocatedResourcesStatus\":[{\"name\":\"nvidia.com/gpu\",\"resources\":["
+	     "{\"resourceID\":\"GPU-1\",\"health\":\"Unhealthy\"},{\"resourceID\":\"GPU-2\"}]},"
+	     "{\"name\":\"example.com/nic\",\"resources\":[{\"resourceID\":\"3\",\"health\":\"Healthy\"}]}"
+	     "]}],\"initContainerStatuses\":[{\"name\":\"side\",\"allocatedResourcesStatus\":["
+	     "{\"name\":\"example.com/card\",\"resources\":[{\"health\":\"Healthy\","
+	     "\"resourceID\":\"GPU-3\"}]}]}]}}");
+	devices = pods.list[0]->devices;
+	assert_string_equal(devices[0].id, "GPU-1");
+	assert_int_equal(devices[0].health, HEALTH_BAD);
+	assert_string_equal(devices[1].id, "GPU-2");
+	assert_int_equal(devices[1].health, HEALTH_UNKNOWN);
+	assert_string_equal(devices[2].id, "GPU-3");
+	assert_int_equal(devices[2].health, HEALTH_GOOD);
+	assert_string_equal(devices[3].id, "");
 }
 
 static void the_same_pod_again_is_no_change(void **state)
@@ -181,6 +206,7 @@ int main(void)
 		TEST(reads_a_pod),
 		TEST(the_first_label_decides),
 		TEST(a_label_or_annotation_names_the_run),
+		TEST(its_status_tells_health),
 		TEST(the_same_pod_again_is_no_change),
 		TEST(only_a_copy_has_another_uid),
 		TEST(what_is_gone_stays_for_a_minute),

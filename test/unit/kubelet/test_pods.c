@@ -7,6 +7,7 @@
 
 #include "kubelet/pod.pb-c.h"
 #include "kubelet/pods.h"
+#include "model/health.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
 
@@ -90,6 +91,50 @@ static void names_containers_of_all_kinds(void **state)
 	expect(2, WORKLOAD_CONTAINER, HEX "1", "init");
 	expect(3, WORKLOAD_CONTAINER, HEX "2", "debug");
 	assert_int_equal(pods.unreadable, 0);
+}
+
+static void tells_health_of_gpus(void **state)
+{
+	static const char *const words[] = { "Healthy", "Unhealthy", "Unknown" };
+	Kubelet__ObjectMeta m = meta();
+	Kubelet__PodStatus status = KUBELET__POD_STATUS__INIT;
+	Kubelet__Pod pod = KUBELET__POD__INIT;
+	Kubelet__ContainerStatus one = KUBELET__CONTAINER_STATUS__INIT, *list[] = { &one };
+	Kubelet__ResourceStatus resource[2] = { KUBELET__RESOURCE_STATUS__INIT,
+						KUBELET__RESOURCE_STATUS__INIT },
+				*resources[] = { &resource[0], &resource[1] };
+	Kubelet__ResourceHealth health[3] = { KUBELET__RESOURCE_HEALTH__INIT, KUBELET__RESOURCE_HEALTH__INIT,
+					      KUBELET__RESOURCE_HEALTH__INIT },
+				*healths[] = { &health[0], &health[1], &health[2] };
+	const struct device_health *rows;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		health[i].resource_id = (char *)(i < 2 ? "GPU-1" : "GPU-2");
+		health[i].health = (char *)words[i];
+	}
+	resource[0].name = (char *)"nvidia.com/gpu";
+	resource[1].name = (char *)"example.com/nic";
+	resource[0].resources = resource[1].resources = healths;
+	resource[0].n_resources = 3;
+	resource[1].n_resources = 1;
+	one.allocated_resources_status = resources;
+	one.n_allocated_resources_status = 2;
+	pod.metadata = &m;
+	pod.status = &status;
+	status.container_statuses = list;
+	status.n_container_statuses = 1;
+	take(&pod);
+	rows = pods.health.list;
+	assert_int_equal(pods.health.n, 2);
+	assert_string_equal(rows[0].device.uuid, "GPU-1");
+	assert_int_equal(rows[0].health, HEALTH_BAD);
+	assert_int_equal(rows[1].health, HEALTH_UNKNOWN);
+	/* Of a pod that has ended nothing is known. */
+	pods_clear(&pods);
+	status.phase = (char *)"Failed";
+	take(&pod);
+	assert_int_equal(pods.health.n, 0);
 }
 
 static void refuses_ids_that_are_none(void **state)
@@ -260,6 +305,7 @@ static void counts_rows_beyond_its_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(names_containers_of_all_kinds), CASE(tells_health_of_gpus),
 		CASE(names_containers_of_all_kinds), CASE(refuses_ids_that_are_none),
 		CASE(names_the_controller),          CASE(knows_static_pods_by_their_hash),
 		CASE(knows_which_have_ended),        CASE(counts_what_it_cannot_read),

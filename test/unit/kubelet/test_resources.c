@@ -6,6 +6,8 @@
 
 #include "kubelet/pod_resources.pb-c.h"
 #include "kubelet/resources.h"
+#include "model/gpu_resource.h"
+#include "model/health.h"
 
 #define GPU "GPU-11111111-2222-3333-4444-555555555555"
 #define MIG "MIG-11111111-2222-3333-4444-666666666666"
@@ -229,6 +231,33 @@ static void counts_what_can_be_given(void **state)
 	assert_int_equal(resources.allocatable, 2);
 }
 
+/* What was given, and is not in the list any more, is bad; shared slots of one device are one. */
+static void tells_what_cannot_be_given_any_more(void **state)
+{
+	static const char *const given[] = { GPU "::3", MIG };
+	Kubelet__ContainerDevices devices = KUBELET__CONTAINER_DEVICES__INIT;
+	char *ids[] = { (char *)GPU "::0", (char *)GPU "::1", (char *)"nic0" };
+	const struct device_health *rows;
+
+	(void)state;
+	take("nvidia.com/gpu.shared", given, 2, NULL);
+	devices.device_ids = ids;
+	devices.n_device_ids = 3;
+	devices.resource_name = (char *)"nvidia.com/gpu.shared";
+	pod_resources_take_allocatable(&resources, packed,
+				       kubelet__container_devices__pack(&devices, packed));
+	pod_resources_compare(&resources);
+	assert_int_equal(resources.listed.n, 2);
+	rows = resources.listed.list;
+	assert_string_equal(rows[0].device.uuid, GPU);
+	assert_int_equal(rows[0].health, HEALTH_GOOD);
+	assert_string_equal(rows[1].device.uuid, MIG);
+	assert_int_equal(rows[1].health, HEALTH_BAD);
+	/* A list that comes again begins anew. */
+	pod_resources_clear(&resources);
+	assert_int_equal(resources.given.n, 0);
+}
+
 static void digests_differ_with_rows_not_with_their_order(void **state)
 {
 	static const char *const ab[] = { GPU, MIG }, *const ba[] = { MIG, GPU };
@@ -252,10 +281,15 @@ static void digests_differ_with_rows_not_with_their_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(knows_names_of_resources), CASE(adds_slots_of_one_device_up),
-		CASE(counts_what_names_no_gpu), CASE(finds_devices_of_dra),
-		CASE(takes_ended_pods_back),    CASE(counts_what_it_cannot_read),
-		CASE(counts_what_can_be_given), CASE(digests_differ_with_rows_not_with_their_order),
+		CASE(knows_names_of_resources),
+		CASE(adds_slots_of_one_device_up),
+		CASE(counts_what_names_no_gpu),
+		CASE(finds_devices_of_dra),
+		CASE(takes_ended_pods_back),
+		CASE(counts_what_it_cannot_read),
+		CASE(counts_what_can_be_given),
+		CASE(tells_what_cannot_be_given_any_more),
+		CASE(digests_differ_with_rows_not_with_their_order),
 	};
 
 	return cmocka_run_group_tests_name("resources", tests, NULL, NULL);

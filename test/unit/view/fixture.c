@@ -280,6 +280,8 @@ static void add_small_gpus(struct snapshot *s)
 	set(e, SLOT_PROCESSES_COMPUTE, 4);
 	set(e, SLOT_PROCESSES_GRAPHICS, 0);
 	e->process_total[PROCESS_BUSY] = 4321.125;
+	e->health[HEALTH_ALLOCATABLE] = HEALTH_BAD;
+	e->health[HEALTH_POD_STATUS] = HEALTH_GOOD;
 	e->process_other[PROCESS_BUSY] = 17.25;
 
 	e = add_entity(s, 1, 42 * SECOND);
