@@ -128,17 +128,25 @@ def chosen_sites(library):
     return sum(site["chosen"] for site in json.loads(command("probes", "--json", library).stdout)["sites"])
 
 
+def tells_links():
+    """Whether the kernel tells which files links probe."""
+    return tuple(int(n) for n in os.uname().release.split(".")[:2]) >= (6, 18)
+
+
 def holds_links(pid, library, sites):
-    """Whether the process itself probes so many functions of the file: others on this machine may, too. True where the kernel does not tell it of links."""
-    if tuple(int(n) for n in os.uname().release.split(".")[:2]) < (6, 18):
+    """Whether the process itself probes so many functions of the file: others on this machine may, too. True where the kernel does not tell."""
+    if not tells_links():
         return True
-    held = 0
+    return sum(count for path, count in links(pid) if path == library) >= sites
+
+
+def links(pid):
+    """(file, number of functions) of each link of the process that probes entries, where the kernel tells."""
     for name in os.listdir(f"/proc/{pid}/fdinfo"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/fdinfo/{name}", encoding="utf-8", errors="replace") as f:
             text = f.read()
-            if "link_type:\tuprobe_multi\n" in text and f"path:\t{library}\n" in text:
-                held += int(text.partition("uprobe_cnt:")[2].split()[0])
-    return held >= sites
+            if "link_type:\tuprobe_multi\n" in text and "path:\t" in text:
+                yield text.partition("path:\t")[2].partition("\n")[0], int(text.partition("uprobe_cnt:")[2].split()[0])
 
 
 def probed(agent, pid, library):
