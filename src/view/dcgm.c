@@ -275,11 +275,11 @@ int view_dcgm(const struct snapshot *snapshot, const struct dcgm_style *style, e
 	int r = 0;
 
 	d.entities = calloc(snapshot->entities_n + 1, sizeof(*d.entities));
-	if (!d.entities)
-		return -ENOMEM;
-	r = dcgm_owners_init(&d.owners, snapshot);
+	d.tags = calloc(TAGS_MAX, sizeof(*d.tags));
+	r = d.entities && d.tags ? dcgm_owners_init(&d.owners, snapshot) : -ENOMEM;
 	if (r < 0) {
 		free(d.entities);
+		free(d.tags);
 		return r;
 	}
 	page_init(&d.page, format, out);
@@ -299,5 +299,6 @@ int view_dcgm(const struct snapshot *snapshot, const struct dcgm_style *style, e
 	page_done(&d.page);
 	dcgm_owners_done(&d.owners);
 	free(d.entities);
+	free(d.tags);
 	return r;
 }

@@ -236,10 +236,9 @@ static void add_caveats(struct dcgm_page *d)
 	if (d->simulated)
 		add_sample(d, NULL, NULL, &(struct label){ "simulated", "true" }, 1, 1);
 	begin_ours(d, "node_tag_info", NODE_TAG_HELP, FAMILY_INFO);
-	for (uint32_t i = 0; i < d->s->tags_n; i++)
+	for (uint32_t i = 0, n = tags_of(d->s, d->tags); i < n; i++)
 		add_sample(d, NULL, NULL,
-			   (const struct label[]){ { "key", d->s->tags[i].key },
-						   { "value", d->s->tags[i].value } },
+			   (const struct label[]){ { "key", d->tags[i].key }, { "value", d->tags[i].value } },
 			   2, 1);
 	begin_ours(d, "driver_state", DRIVER_STATE_HELP, FAMILY_GAUGE);
 	if (d->reason.len > 0)

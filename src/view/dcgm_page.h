@@ -5,6 +5,7 @@
 #include "view/dcgm_fields.h"
 #include "view/dcgm_owners.h"
 #include "view/page.h"
+#include "view/tags.h"
 #include "view/view.h"
 
 enum { DCGM_LABELS = 8 + DCGM_LABEL_FIELDS_MAX };
@@ -28,6 +29,7 @@ struct dcgm_page {
 	struct dcgm_owners owners;
 	const struct metric *row; /* row of the family being written */
 	struct strbuf state, reason; /* of the driver, if it gives no data */
+	struct tag *tags; /* TAGS_MAX */
 	bool simulated;
 };
 
