@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's operators are counted exactly, from outside, and the program does what it does alone.
+
+    operators.py BUILD SOURCE debian|newest [words of names of tests]
+
+operators_job.py runs a list of operators, with gradients and exceptions, in a process, threads, coroutines and the processes of data loaders. How often it calls which
+operator is what PyTorch's own profiler says of the list once; the difference between a long and a short run is that, times what the long one has more.
+"""
+import collections
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+from lib import e2e
+
+import real
+
+WHICH = sys.argv.pop(3)
+JOB = f"{e2e.SOURCE}/test/real/operators_job.py"
+SHORT, LONG = 10, 34
+RUN_S = 600
+LISTED = 1000 # times, of a program that is still running when it is traced
+
+
+@functools.lru_cache(maxsize=None)
+def python():
+    """The interpreter, and its environment."""
+    env = {"PYTHONDONTWRITEBYTECODE": "1"}
+    if WHICH == "newest":
+        return sys.executable, e2e.environment(PYTHONPATH=real.thing("torch-newest")["site"], **env)
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode:
+        raise e2e.Skip("no PyTorch here: apt-get install python3-torch")
+    return "/usr/bin/python3", e2e.environment(**env)
+
+
+def run(*args, before=()):
+    interpreter, env = python()
+    done = subprocess.run([*before, interpreter, JOB, *map(str, args)], capture_output=True, text=True, env=env, timeout=RUN_S, check=False)
+    e2e.equal(done.returncode, 0, f"exit status of {args}, which says {done.stderr[-2000:]}")
+    return done.stdout
+
+
+@functools.lru_cache(maxsize=None)
+def truth(how):
+    return json.loads(run("truth", how))
+
+
+def counted(document):
+    """Calls by name without the overload, as the profiler has them; and the full names."""
+    calls, names = collections.Counter(), set()
+    for operator in document["operators"]:
+        name, n = operator["name"], operator["calls_total"]
+        if name and n:
+            names.add(name)
+            calls[name if name.startswith("backward") else name.split(".")[0]] += n
+    return calls, names
+
+
+def traced(how, times):
+    """(what it prints, calls of operators, their names)"""
+    real.need_tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        output = f"{tmp}/document"
+        printed = run(how, times, before=[e2e.GPUSONDE, "trace", "--torch", "--json", "--output", output, "--"])
+        with open(output, encoding="ascii") as f:
+            document = json.load(f)
+    e2e.equal([p["incomplete"] for p in document["processes"] if "operators" in p["incomplete"]], [], "processes whose operators are not all counted")
+    return printed, *counted(document)
+
+
+def exact(how):
+    wanted = truth(how)
+    printed, short, _ = traced(how, SHORT)
+    e2e.equal(printed, run(how, SHORT), "what it prints alone")
+    _, long, names = traced(how, LONG)
+    more = {name: long[name] - short[name] for name in set(long) | set(short) if long[name] != short[name]}
+    expected = {name: n * (LONG - SHORT) for name, n in wanted["calls"].items()}
+    if how != "compiled":
+        expected["backward"] = LONG - SHORT
+    e2e.equal(more, expected, "calls, of the long run more than of the short one")
+    unknown = names - set(wanted["names"]) - {"backward", "backward.node"}
+    e2e.equal(sorted(unknown), [], "names that PyTorch does not have")
+
+
+def test_operators_with_gradients_and_exceptions():
+    exact("plain")
+
+
+def test_threads():
+    exact("threads")
+
+
+def test_coroutines():
+    exact("tasks")
+
+
+def test_deep_in_the_stack():
+    exact("recursion")
+
+
+def test_processes_forked_for_data():
+    exact("forked")
+
+
+def test_processes_spawned_for_data():
+    exact("spawned")
+
+
+def test_compiled():
+    if WHICH != "newest":
+        raise e2e.Skip("torch.compile is the newest PyTorch's, and needs g++")
+    exact("compiled")
+
+
+def test_killed_in_the_middle():
+    """gpusonde is killed while operators of a running program are probed: that goes on, and prints what it prints alone."""
+    real.need_tracing()
+    interpreter, env = python()
+    alone = run("plain", LISTED)
+    with tempfile.TemporaryDirectory() as tmp:
+        output = f"{tmp}/document"
+        with subprocess.Popen([interpreter, JOB, "plain", str(LISTED)], stdout=subprocess.PIPE, text=True, env=env) as job:
+            with subprocess.Popen([e2e.GPUSONDE, "trace", "--torch", "--json", "--interval", "100ms", "--output", output, "-p", str(job.pid)],
+                                  env=e2e.environment()) as tracing:
+                def seen():
+                    assert job.poll() is None, "it ended before it was traced: LISTED is too small for this machine"
+                    if not os.path.exists(output):
+                        return False
+                    with open(output, encoding="ascii") as f:
+                        lines = [line for line in f if line.endswith("\n")]
+                    return lines and counted(json.loads(lines[-1]))[0]["linear"] > 0
+                e2e.wait_for(seen, "operators to be counted", RUN_S)
+                tracing.send_signal(signal.SIGKILL)
+            e2e.equal(job.communicate(timeout=RUN_S)[0], alone, "what it prints alone")
+            e2e.equal(job.returncode, 0, "its exit status")
+
+
+if __name__ == "__main__":
+    e2e.run()
