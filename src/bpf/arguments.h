@@ -51,12 +51,12 @@ static __always_inline __u64 argument(struct pt_regs *ctx, __u32 i, struct frame
  */
 __noinline __u64 digest(__u64 from, __u32 n, __u32 by_pointer)
 {
-	__u64 words[DIGEST_MAX / 8] = {}, sum = n;
+	__u64 words[DIGEST_MAX / 8] = {}, sum = n, bytes = n;
 
-	SHOW_BOUND(n);
 	if (by_pointer && bpf_probe_read_user(&from, sizeof(from), (void *)from))
 		return 0;
-	if (n > sizeof(words) || bpf_probe_read_user(words, n, (void *)from))
+	SHOW_BOUND(bytes); /* of 64 bits: without jumps of 32 bits the other half's bound is lost */
+	if (bytes > sizeof(words) || bpf_probe_read_user(words, bytes, (void *)from))
 		return 0;
 	for (__u32 i = 0; i < DIGEST_MAX / 8; i++) {
 		sum = (sum ^ words[i]) * 0x9e3779b97f4a7c15ULL;

@@ -42,7 +42,7 @@ static __always_inline void header_fill(struct trace_header *h, enum trace_event
 	h->type = type;
 	h->op = TRACE_OP_NONE;
 	h->flags = 0;
-	h->operator = h->operator_outer = 0;
+	h->operator= h->operator_outer = 0;
 	h->operators = 0;
 	__builtin_memset(h->pad, 0, sizeof(h->pad));
 	h->enclosing = 0;
@@ -107,26 +107,39 @@ static __noinline void process_event(struct trace_counters *c, enum trace_event_
 
 /* ---- events of calls that have ended ---- */
 
+/*
+ * stacks.h: the current thread's stack, or an enum trace_stack_none; from bit 32 on: as in trace_header's
+ * flags.
+ */
+__noinline __u64 stack_take(__u64 id);
+
+static __always_inline __u64 stack_of(const struct trace_spec *spec)
+{
+	return spec->flags & TRACE_SPEC_STACK ? stack_take(bpf_get_current_pid_tgid()) : TRACE_STACK_OFF;
+}
+
 static __always_inline void header_call(struct trace_header *h, const struct trace_spec *spec,
-					const struct frame *frame)
+					const struct frame *frame, __u64 stack)
 {
 	h->call = frame->call;
 	h->op = spec->op;
-	h->flags = frame->flags;
+	h->flags = frame->flags | stack >> 32;
 	h->enclosing = frame->enclosing;
-	h->operator = frame->within;
+	h->operator= frame->within;
 	h->operator_outer = frame->within >> 16;
 	h->operators = frame->within >> 32;
+	h->stack = stack;
 }
 
 static __always_inline void launch_event(struct trace_counters *c, const struct trace_spec *spec,
 					 const struct frame *frame, const struct outcome *outcome)
 {
+	__u64 stack = stack_of(spec);
 	struct trace_launch *event = event_begin(c, sizeof(*event), TRACE_EVENT_LAUNCH, frame->entry_ns);
 
 	if (!event)
 		return;
-	header_call(&event->header, spec, frame);
+	header_call(&event->header, spec, frame, stack);
 	event->duration_ns = outcome->duration_ns;
 	event->function = frame->function;
 	event->stream = frame->values[TRACE_OPERAND_STREAM];
@@ -139,11 +152,12 @@ static __always_inline void launch_event(struct trace_counters *c, const struct 
 static __always_inline void call_event(struct trace_counters *c, const struct trace_spec *spec,
 				       const struct frame *frame, const struct outcome *outcome, __u64 bytes)
 {
+	__u64 stack = stack_of(spec);
 	struct trace_call *event = event_begin(c, sizeof(*event), TRACE_EVENT_CALL, frame->entry_ns);
 
 	if (!event)
 		return;
-	header_call(&event->header, spec, frame);
+	header_call(&event->header, spec, frame, stack);
 	event->duration_ns = outcome->duration_ns;
 	event->addr = frame->values[TRACE_OPERAND_ADDR];
 	event->size = bytes;

@@ -20,6 +20,8 @@ enum trace_event_type {
 	TRACE_EVENT_NAME, /* struct trace_name */
 	/* struct trace_stat_new: an entry of `stats` was created; so user space need not walk the map */
 	TRACE_EVENT_STAT,
+	TRACE_EVENT_CODE, /* struct trace_code: a Python function, before the first stack that has it */
+	TRACE_EVENT_STACK, /* struct trace_stack, before the first event that has it */
 	TRACE_EVENTS,
 };
 
@@ -33,6 +35,12 @@ enum trace_event_flag {
 	TRACE_FLAG_WAITS = 1 << 4, /* copies and sets: returns only when it has completed */
 	TRACE_FLAG_RUNTIME = 1 << 5, /* a function of the runtime; else of the driver */
 	TRACE_FLAG_GROUPED = 1 << 6, /* NCCL: between ncclGroupStart() and ncclGroupEnd() */
+	/*
+	 * Four bits: of 1 << this many events one has a stack, chosen at random; others have
+	 * TRACE_STACK_SKIPPED
+	 */
+	TRACE_FLAG_SAMPLED_SHIFT = 8,
+	TRACE_FLAG_SAMPLED_BITS = 15,
 };
 
 struct trace_header {
@@ -56,7 +64,7 @@ struct trace_header {
 	 * call, which comes later and is of the same thread. 0: none.
 	 */
 	__u32 enclosing;
-	__u32 stack; /* id of the call's stack; 0: not recorded */
+	__u32 stack; /* id of the call's stack (bpf/stack.h), or an enum trace_stack_none */
 };
 _Static_assert(sizeof(struct trace_header) == 48, "both sides must agree");
 

@@ -73,7 +73,18 @@ struct mm_struct {
 	unsigned long saved_auxv[2]; /* pairs of a tag and a value */
 } KERNEL_STRUCT;
 
+struct thread_struct {
+#if defined(__TARGET_ARCH_x86)
+	unsigned long fsbase;
+#else
+	struct {
+		unsigned long tp_value;
+	} uw;
+#endif
+} KERNEL_STRUCT;
+
 struct task_struct {
+	struct thread_struct thread;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	struct signal_struct *signal;
@@ -132,6 +143,10 @@ static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
 	}
 	return v;
 }
+
+/* Where the current task's thread-local storage is: pthread_self(). */
+#define THREAD_POINTER(task) BPF_CORE_READ((task), thread.fsbase)
+enum { THREAD_SELF_BELOW = 0 }; /* bytes by which pthread_self() may be below it, at most */
 
 #define RETURN_ON_STACK 1
 
@@ -192,6 +207,13 @@ static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
 	}
 	return v;
 }
+
+/*
+ * The kernel has it from the last time when another task ran. pthread_self() is that much lower as the C
+ * library's structure of a thread is large: some 2 KiB. Two threads are farther apart.
+ */
+#define THREAD_POINTER(task) BPF_CORE_READ((task), thread.uw.tp_value)
+enum { THREAD_SELF_BELOW = 8191 };
 
 #define RETURN_ON_STACK 0 /* in the link register; a function may save it anywhere */
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "bpf/spec.h"
+#include "bpf/stack.h"
 
 /*
  * A site's cookie or, for trace events, its value in map `sites`: the call number, a flag and the stack
@@ -119,7 +120,7 @@ enum trace_table {
 };
 
 /* The tables without whose entries calls of CUDA are not counted. */
-#define TRACE_TABLES_OF_CALLS                                                                 \
+#define TRACE_TABLES_OF_CALLS                                                             \
 	(1U << TRACE_TABLE_PROCS | 1U << TRACE_TABLE_THREADS | 1U << TRACE_TABLE_LAYERS | \
 	 1U << TRACE_TABLE_STATS)
 
@@ -160,6 +161,8 @@ struct trace_counters {
 	 * of them: because the owner's share was used.
 	 */
 	__u64 lost[TRACE_TABLES], refused[TRACE_TABLES];
+	__u64 stacks; /* STACK events */
+	__u64 stackless[TRACE_STACK_NONES]; /* events that could have a stack and have none, by why */
 };
 
 /* Map `control`, array of one, mmapped. */
@@ -169,7 +172,7 @@ struct trace_control {
 	__u32 wake_bytes; /* wake user space when this much is pending; power of two */
 	__u32 own_tgid; /* never traced */
 	__u32 version; /* TRACE_VERSION of the kernel side */
-	__u32 pad;
+	__u32 stack_shift; /* of 1 << this many events one has a stack; at most TRACE_FLAG_SAMPLED_BITS */
 	__u64 gone_ns; /* the latest gone_ns of all specs */
 	/*
 	 * Byte (tgid modulo TRACE_ACTIVE) is set to 1 when a process makes a call, so that user space reads

@@ -147,6 +147,7 @@ enum trace_spec_flag {
 	TRACE_SPEC_ALWAYS = 1 << 3, /* sends its event also if it succeeds within another probed call */
 	/* a nested call is counted and timed as one of its own */
 	TRACE_SPEC_EACH = 1 << 6,
+	TRACE_SPEC_STACK = 1 << 7, /* its events carry the thread's stack */
 	/* Set by attach_set_spec(), from the operands. */
 	TRACE_SPEC_INPUTS = 1 << 4, /* an operand is not NONE */
 	TRACE_SPEC_OUTPUTS = 1 << 5, /* an operand is read after success */

@@ -27,6 +27,7 @@
 #include "bpf/nccl.h"
 #include "bpf/sums.h"
 #include "bpf/variables.h"
+#include "bpf/stacks.h"
 
 /* ---- end of a call ---- */
 
@@ -575,6 +576,7 @@ static __always_inline void thread_remove(struct trace_counters *c, __u64 id)
 		frames_remove(c, id, owner);
 	nest_remove(id, owner);
 	hits_flush(c, thread);
+	bpf_map_delete_elem(&walks, &id);
 	if (bpf_map_delete_elem(&threads, &id) == 0)
 		share_give(owner, TRACE_TABLE_THREADS);
 }
@@ -600,6 +602,7 @@ static __always_inline void proc_remove(struct trace_counters *c, __u32 tgid, en
 {
 	struct trace_proc *proc = bpf_map_lookup_elem(&procs, &tgid), old;
 
+	bpf_map_delete_elem(&pythons, &tgid);
 	if (!proc)
 		return;
 	old = *proc;
@@ -648,9 +651,12 @@ int task_fork(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
 	__u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid);
 	struct trace_proc *proc = from == to ? NULL : bpf_map_lookup_elem(&procs, &from);
+	struct trace_python *python = from == to ? NULL : bpf_map_lookup_elem(&pythons, &from);
 
 	if (proc && proc->flags & TRACE_PROC_FOLLOW)
 		proc_enter(to, BPF_CORE_READ(child, start_boottime), proc->flags);
+	if (python)
+		bpf_map_update_elem(&pythons, &to, python, BPF_ANY);
 	return 0;
 }
 

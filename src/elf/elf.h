@@ -24,6 +24,7 @@ enum elf_kind {
 	ELF_FUNCTION,
 	ELF_INDIRECT, /* a resolver (STT_GNU_IFUNC): called once, not when the function is called */
 	ELF_UNTYPED, /* global, in code, and not marked as a function: hand-written assembly, or data */
+	ELF_OBJECT, /* data */
 };
 
 struct elf_symbol {
@@ -58,6 +59,8 @@ uint16_t elf_machine(const struct elf_file *file);
 int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
 /* The same for symbols of every kind: everything that a call by name may reach. */
 int elf_entries(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
+/* The same for variables (ELF_OBJECT only); their offset is not set, since they may not lie in the file. */
+int elf_objects(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
 /* The same if the symbols are in a separate file, @file, and the code in @code. */
 int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_symbol_fn *fn, void *userdata);
 /* Up to @n bytes at a file offset that lies in an executable segment; short at its end. -ENOENT elsewhere. */

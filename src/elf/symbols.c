@@ -11,12 +11,14 @@
 
 enum { BLOCK_SYMBOLS = 4096 };
 
+enum wanted { WANTED_FUNCTIONS, WANTED_ENTRIES, WANTED_OBJECTS };
+
 struct table {
 	struct elf_file *file; /* that contains the symbols */
 	const struct elf_file *code; /* that contains the functions */
 	uint64_t at, count; /* symbols */
 	bool dynamic;
-	bool every_kind;
+	enum wanted wanted;
 	elf_symbol_fn *fn;
 	void *userdata;
 	Elf64_Sym block[BLOCK_SYMBOLS];
@@ -29,16 +31,20 @@ static bool wanted(const struct table *t, const Elf64_Sym *sym, enum elf_kind *r
 {
 	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || sym->st_shndx == SHN_COMMON)
 		return false;
+	if (t->wanted == WANTED_OBJECTS) {
+		*ret_kind = ELF_OBJECT;
+		return ELF64_ST_TYPE(sym->st_info) == STT_OBJECT;
+	}
 	switch (ELF64_ST_TYPE(sym->st_info)) {
 	case STT_FUNC:
 		*ret_kind = ELF_FUNCTION;
 		return true;
 	case STT_GNU_IFUNC:
 		*ret_kind = ELF_INDIRECT;
-		return t->every_kind;
+		return t->wanted == WANTED_ENTRIES;
 	case STT_NOTYPE: /* local ones mark places for the linker */
 		*ret_kind = ELF_UNTYPED;
-		return t->every_kind && ELF64_ST_BIND(sym->st_info) != STB_LOCAL;
+		return t->wanted == WANTED_ENTRIES && ELF64_ST_BIND(sym->st_info) != STB_LOCAL;
 	default:
 		return false;
 	}
@@ -56,7 +62,9 @@ static int offer(struct table *t, const Elf64_Sym *sym, enum elf_kind kind)
 	};
 	int r = -ENOENT;
 
-	if (s && s->executable) {
+	if (kind == ELF_OBJECT) {
+		r = elf_pieces_text(&t->names, sym->st_name, t->name);
+	} else if (s && s->executable) {
 		symbol.offset = s->offset + (sym->st_value - s->address);
 		if (symbol.offset < t->code->size)
 			r = elf_pieces_text(&t->names, sym->st_name, t->name);
@@ -127,8 +135,8 @@ static int find_table(struct table *t, uint32_t type)
 	return 0;
 }
 
-static int read_tables(struct elf_file *file, const struct elf_file *code, bool every_kind, elf_symbol_fn *fn,
-		       void *userdata)
+static int read_tables(struct elf_file *file, const struct elf_file *code, enum wanted wanted,
+		       elf_symbol_fn *fn, void *userdata)
 {
 	static const uint32_t types[] = { SHT_DYNSYM, SHT_SYMTAB };
 	_cleanup_free_ struct table *t = malloc(sizeof(*t));
@@ -138,7 +146,7 @@ static int read_tables(struct elf_file *file, const struct elf_file *code, bool 
 		return -ENOMEM;
 	t->file = file;
 	t->code = code;
-	t->every_kind = every_kind;
+	t->wanted = wanted;
 	t->fn = fn;
 	t->userdata = userdata;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
@@ -157,15 +165,20 @@ static int read_tables(struct elf_file *file, const struct elf_file *code, bool 
 
 int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_symbol_fn *fn, void *userdata)
 {
-	return read_tables(file, code, false, fn, userdata);
+	return read_tables(file, code, WANTED_FUNCTIONS, fn, userdata);
 }
 
 int elf_entries(struct elf_file *file, elf_symbol_fn *fn, void *userdata)
 {
-	return read_tables(file, file, true, fn, userdata);
+	return read_tables(file, file, WANTED_ENTRIES, fn, userdata);
 }
 
 int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata)
 {
 	return elf_functions_of(file, file, fn, userdata);
+}
+
+int elf_objects(struct elf_file *file, elf_symbol_fn *fn, void *userdata)
+{
+	return read_tables(file, file, WANTED_OBJECTS, fn, userdata);
 }

@@ -29,6 +29,7 @@ struct attach_config {
 	uint32_t layered_threads;
 	/* the same of PyTorch's operators, and pairs of a process and an operator */
 	uint32_t nested_threads, operators;
+	bool stacks; /* stacks are recorded: the tables for them have room */
 	bool no_multi; /* use only trace events, for tests */
 };
 

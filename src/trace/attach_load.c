@@ -31,6 +31,14 @@ enum {
 	STATS_MULTI = 32768,
 	THREADS_EVENT = 32768,
 	STATS_EVENT = 16384 / TRACE_SHARE * (TRACE_SHARE + 1),
+	/*
+	 * Of stacks, if they are recorded: threads that have one (2.4 KiB each), Python processes, what was
+	 * sent.
+	 */
+	WALKS = 4096,
+	PYTHONS = 4096,
+	STACKS_SENT = 16384,
+	CODES_SENT = 16384,
 };
 
 /*
@@ -160,6 +168,10 @@ static void set_sizes(struct bpf_object *object, bool multi, const struct attach
 		{ "stats", stats, true },
 		{ "errors", stats, true },
 		{ "shares", TRACE_OWNERS, true },
+		{ "walks", config->stacks ? WALKS : 1, true },
+		{ "pythons", config->stacks ? PYTHONS : 1, true },
+		{ "stacks", config->stacks ? STACKS_SENT : 1, false },
+		{ "codes", config->stacks ? CODES_SENT : 1, false },
 		{ "events", config->ring_bytes, false },
 		{ "sites", ATTACH_SITES_MAX, false },
 	};

@@ -9,6 +9,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
 #include "base/clock.h"
@@ -47,6 +48,25 @@ static void on_process_ended(struct sums_process *process, void *userdata)
 	event_sinks_process_over(&engine->sinks, process->tgid, process->incarnation);
 }
 
+/* Whether it matters which code makes such a call. */
+static bool has_stack(enum trace_op op)
+{
+	switch (op) {
+	case TRACE_OP_LAUNCH:
+	case TRACE_OP_GRAPH_LAUNCH:
+	case TRACE_OP_ALLOC:
+	case TRACE_OP_COPY:
+	case TRACE_OP_SET:
+	case TRACE_OP_SYNC_STREAM:
+	case TRACE_OP_SYNC_EVENT:
+	case TRACE_OP_SYNC_CONTEXT:
+	case TRACE_OP_SYNC_DEVICE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int set_spec(struct trace_engine *engine, uint16_t call)
 {
 	const struct probe *probe = probe_at(call);
@@ -56,6 +76,8 @@ static int set_spec(struct trace_engine *engine, uint16_t call)
 		spec.flags |= TRACE_SPEC_RETURNS;
 	if (engine->config.events && engine->config.every_call)
 		spec.flags |= TRACE_SPEC_EVENT;
+	if (engine->config.stacks && has_stack((enum trace_op)spec.op))
+		spec.flags |= TRACE_SPEC_STACK;
 	if (!engine->config.events)
 		spec.flags &= (uint8_t)~TRACE_SPEC_EVENT;
 	return attach_set_spec(engine->backend, call, &spec);
@@ -231,6 +253,7 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 		engine->config.attach.nested_threads = NESTED_THREADS;
 		engine->config.attach.operators = OPERATORS;
 	}
+	engine->config.attach.stacks = config->stacks;
 	engine->ops = *ops;
 	engine->userdata = userdata;
 	engine->event = sd_event_ref(event);
@@ -436,7 +459,9 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 		.groups_given_up = engine->groups_given_up,
 		.rules = engine->query.rules,
 		.no_returns = engine->no_returns,
+		.stacks = c->stacks,
 	};
+	memcpy(ret_status->stackless, c->stackless, sizeof(ret_status->stackless));
 	memcpy(ret_status->received_by_type, engine->order.by_type, sizeof(ret_status->received_by_type));
 	memcpy(ret_status->lost, c->lost, sizeof(c->lost));
 	memcpy(ret_status->refused, c->refused, sizeof(c->refused));
@@ -445,4 +470,13 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 			!engine->sums.processes[i]->ended && engine->sums.processes[i]->budget.quiet.taken;
 	count_files(engine, ret_status);
 	targets_stats(engine->targets, &ret_status->targets);
+}
+
+int trace_engine_set_python(struct trace_engine *engine, pid_t pid, const struct trace_python *python)
+{
+	uint32_t tgid = (uint32_t)pid;
+
+	if (bpf_map_update_elem(attach_map_fd(engine->backend, "pythons"), &tgid, python, BPF_ANY) < 0)
+		return errno == E2BIG ? -ENOSPC : -errno;
+	return 0;
 }

@@ -56,6 +56,7 @@ struct trace_engine_config {
 	bool allow_single_step;
 	bool events; /* send events; false: sums only */
 	bool every_call; /* events of every call, for --raw */
+	bool stacks; /* events of launches, memory and waits have the stack of Python frames (bpf/stack.h) */
 	double max_overhead; /* share of one core per traced process; 0: no budget */
 	int64_t latency_ns; /* how long an event may wait in the ring */
 	/* paths of libraries that are probed before a process maps them, NULL-terminated; or NULL */
@@ -67,6 +68,11 @@ struct trace_engine_ops {
 	 * A message for the log: probes given up or taken back, files that could not be probed. May be NULL.
 	 */
 	void (*notice)(int level, const char *text, void *userdata);
+	/*
+	 * A process maps a probed file: the time to find its interpreter, for trace_engine_set_python(). Also
+	 * called before trace_engine_new() returns. May be NULL.
+	 */
+	void (*mapped)(struct trace_engine *engine, pid_t pid, void *userdata);
 };
 
 /* Sums of one call in one process. */
@@ -121,6 +127,8 @@ struct trace_engine_status {
 	uint64_t received_by_type[TRACE_EVENTS]; /* the valid ones */
 	uint64_t unknown_events, bad_events; /* received, of an unknown type; with an invalid size or CPU */
 	uint64_t hits, return_hits, abandoned, unmatched, unidentified;
+	uint64_t stacks; /* that were sent */
+	uint64_t stackless[TRACE_STACK_NONES]; /* as in struct trace_counters */
 	__u64 lost[TRACE_TABLES], refused[TRACE_TABLES]; /* as in struct trace_counters */
 	uint64_t lost_processes; /* beyond TRACE_PROCESSES_MAX */
 	uint32_t files, sites_attached, sites_refused, sites_given_up;
@@ -183,6 +191,11 @@ const struct argument_figures *trace_engine_arguments(const struct trace_engine 
 void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status);
 /* The name of a process that is traced now. NULL: not known. */
 const char *trace_engine_comm(const struct trace_engine *engine, uint32_t tgid);
+/*
+ * From now on the stacks of @pid, and of its children, are walked. -ENOSPC: there are too many such
+ * processes.
+ */
+int trace_engine_set_python(struct trace_engine *engine, pid_t pid, const struct trace_python *python);
 /* Probes a file before @pid maps it, and counts it as mapped. 0 also when it is not a target. */
 int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const char *path);
 

@@ -253,11 +253,12 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 	struct trace_engine *engine = userdata;
 	struct mapper *mapper = mapper_get(engine, (uint32_t)pid);
 	struct sums_process *process;
-	bool none_before;
+	bool none_before, none_of_its;
 
 	if (!mapper || !file->data)
 		return;
 	none_before = engine->probed_n == 0;
+	none_of_its = mapper->files_n == 0;
 	add_file(engine, mapper, file->data);
 	if (none_before) {
 		int r = engine_events_map(engine);
@@ -273,6 +274,8 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 	if (!((struct file_probes *)file->data)->apart)
 		mapper->late =
 			MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data, since_ns));
+	if (none_of_its && engine->config.stacks && engine->ops.mapped)
+		engine->ops.mapped(engine, pid, engine->userdata);
 	process = sums_find(&engine->sums, mapper->tgid);
 	if (process)
 		process->incomplete |= engine_incomplete(engine, process);

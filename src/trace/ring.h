@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/macro.h"
-#include "bpf/event.h"
+#include "bpf/stack.h"
 
 struct ring {
 	uint64_t *consumer; /* positions count bytes since the start and never decrease */

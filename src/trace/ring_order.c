@@ -14,6 +14,8 @@ static const uint32_t sizes[TRACE_EVENTS] = {
 	[TRACE_EVENT_EXIT] = sizeof(struct trace_process),
 	[TRACE_EVENT_NAME] = sizeof(struct trace_name) + TRACE_NAME_SMALL,
 	[TRACE_EVENT_STAT] = sizeof(struct trace_stat_new),
+	[TRACE_EVENT_CODE] = sizeof(struct trace_code) + TRACE_LINES_SMALL,
+	[TRACE_EVENT_STACK] = sizeof(struct trace_stack) + TRACE_STACK_SMALL * sizeof(struct trace_frame),
 };
 
 int ring_order_init(struct ring_order *order, uint32_t cpus)
@@ -57,6 +59,37 @@ static bool is_named(const struct trace_name *event, uint32_t size)
 	       event->name_n < capacity && event->name[event->name_n] == '\0';
 }
 
+static bool is_code(const struct trace_code *event, uint32_t size)
+{
+	uint32_t capacity = size - (uint32_t)sizeof(*event);
+
+	return (capacity == TRACE_LINES_SMALL || capacity == TRACE_LINES_LARGE) &&
+	       event->lines_n <= capacity && event->name.n <= sizeof(event->name_text) &&
+	       event->file.n <= sizeof(event->file_text);
+}
+
+static bool is_stack(const struct trace_stack *event, uint32_t size)
+{
+	uint32_t capacity = (size - (uint32_t)sizeof(*event)) / (uint32_t)sizeof(struct trace_frame);
+
+	return (capacity == TRACE_STACK_SMALL || capacity == TRACE_STACK_LARGE) && event->n <= capacity;
+}
+
+/* Whether what it counts lies within it. */
+static bool holds_what_it_counts(const struct trace_header *event, uint32_t size)
+{
+	switch (event->type) {
+	case TRACE_EVENT_NAME:
+		return is_named((const struct trace_name *)event, size);
+	case TRACE_EVENT_CODE:
+		return is_code((const struct trace_code *)event, size);
+	case TRACE_EVENT_STACK:
+		return is_stack((const struct trace_stack *)event, size);
+	default:
+		return true;
+	}
+}
+
 const struct trace_header *ring_order_take(struct ring_order *order, const void *data, uint32_t size)
 {
 	const struct trace_header *event = data;
@@ -70,11 +103,7 @@ const struct trace_header *ring_order_take(struct ring_order *order, const void 
 		order->unknown++;
 		return NULL;
 	}
-	if (size < sizes[event->type] || event->call >= probe_calls()) {
-		order->bad++;
-		return NULL;
-	}
-	if (event->type == TRACE_EVENT_NAME && !is_named(data, size)) {
+	if (size < sizes[event->type] || event->call >= probe_calls() || !holds_what_it_counts(event, size)) {
 		order->bad++;
 		return NULL;
 	}

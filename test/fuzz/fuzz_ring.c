@@ -25,8 +25,13 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		[TRACE_EVENT_EXIT] = sizeof(struct trace_process),
 		[TRACE_EVENT_STAT] = sizeof(struct trace_stat_new),
 		[TRACE_EVENT_NAME] = sizeof(struct trace_name) + TRACE_NAME_SMALL,
+		[TRACE_EVENT_CODE] = sizeof(struct trace_code) + TRACE_LINES_SMALL,
+		[TRACE_EVENT_STACK] =
+			sizeof(struct trace_stack) + TRACE_STACK_SMALL * sizeof(struct trace_frame),
 	};
 	const struct trace_name *name = data;
+	const struct trace_code *code = data;
+	const struct trace_stack *stack = data;
 	struct check *check = userdata;
 	const struct trace_header *event;
 
@@ -42,6 +47,11 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		abort();
 	if (event->type == TRACE_EVENT_NAME &&
 	    (name->name_n >= size - sizeof(*name) || name->name[name->name_n]))
+		abort();
+	if (event->type == TRACE_EVENT_CODE && code->lines_n > size - sizeof(*code))
+		abort();
+	if (event->type == TRACE_EVENT_STACK &&
+	    (uint64_t)stack->n * sizeof(stack->frames[0]) > size - sizeof(*stack))
 		abort();
 }
 

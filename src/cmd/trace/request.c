@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/macro.h"
 #include "base/text.h"
+#include "cmd/trace/stacks.h"
 
 #define TIME_MIN_S 0.1
 #define TIME_MAX_S (7 * 86400.0)
@@ -65,9 +66,38 @@ static bool is_contradictory(const struct invocation *inv)
 		why = "--interval with a command needs --output, since the terminal is the command's";
 	else if (inv->flag[FLAG_FULL] && inv->flag[FLAG_JSON])
 		why = "--full has no effect with --json, which always has full names: leave it out";
+	else if (inv->flag[FLAG_WEIGHT] && !inv->flag[FLAG_STACKS])
+		why = "--weight is of --stacks FILE.folded: add it, or leave out --weight";
 	if (why)
 		fprintf(stderr, "gpusonde trace: %s\n", why);
 	return why;
+}
+
+static bool parse_stacks(const struct invocation *inv, enum stack_weight *ret_weight)
+{
+	const char *path = inv->flag[FLAG_STACKS], *weight = inv->flag[FLAG_WEIGHT];
+	enum trace_stacks_format format = TRACE_STACKS_FOLDED;
+
+	if (path && !trace_stacks_format(path, &format)) {
+		fprintf(stderr,
+			"gpusonde trace: --stacks cannot be \"%s\": it must be a file whose name ends in "
+			".folded, .pb.gz (pprof) or .html\n",
+			path);
+		return false;
+	}
+	if (weight && format != TRACE_STACKS_FOLDED) {
+		fprintf(stderr,
+			"gpusonde trace: --weight is of --stacks FILE.folded only: other files have all\n");
+		return false;
+	}
+	*ret_weight = STACK_LAUNCHES;
+	if (!weight || (stack_weight_parse(weight, ret_weight) && *ret_weight != STACK_GPU_TIME))
+		return true;
+	fprintf(stderr,
+		"gpusonde trace: --weight cannot be \"%s\": it must be launches, bytes_copied, bytes_held or "
+		"sync_wait\n",
+		weight);
+	return false;
 }
 
 bool trace_request_parse(const struct invocation *inv, struct trace_request *ret_request)
@@ -77,7 +107,7 @@ bool trace_request_parse(const struct invocation *inv, struct trace_request *ret
 	if (is_contradictory(inv) ||
 	    (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &request.pid) < 0) ||
 	    !parse_time(inv, FLAG_DURATION, &request.duration_ns) ||
-	    !parse_time(inv, FLAG_INTERVAL, &request.interval_ns))
+	    !parse_time(inv, FLAG_INTERVAL, &request.interval_ns) || !parse_stacks(inv, &request.weight))
 		return false;
 	request.table = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
 	request.live = request.table && (inv->flag[FLAG_TOP] || inv->flag[FLAG_INTERVAL]);

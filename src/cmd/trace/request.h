@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "config/cmdline.h"
+#include "view/stacks.h"
 
 struct trace_request {
 	pid_t pid; /* 0: all processes, or a command */
@@ -15,6 +16,7 @@ struct trace_request {
 	bool table; /* the figures are printed as a table */
 	bool live; /* a table at each interval, too, in place of the one before on a terminal */
 	bool series; /* a JSON object at each interval */
+	enum stack_weight weight; /* of --stacks FILE.folded */
 };
 
 /* False: it is invalid; the cause and the remedy were printed. */

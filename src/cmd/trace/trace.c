@@ -28,6 +28,7 @@
 #include "cmd/trace/nccl.h"
 #include "cmd/trace/raw_sink.h"
 #include "cmd/trace/request.h"
+#include "cmd/trace/stacks.h"
 #include "proc/maps.h"
 #include "proc/capabilities.h"
 #include "trace/attach.h"
@@ -39,6 +40,7 @@ struct tracing {
 	struct trace_engine *engine;
 	struct trace_kernels *kernels; /* NULL: calls only */
 	struct trace_nccl *nccl; /* NULL: calls only */
+	struct trace_stacks *stacks; /* NULL: none are recorded */
 	struct exec_gate *gate; /* of the command; NULL: none */
 	pid_t pid; /* traced process; 0: all */
 	struct trace_report report;
@@ -94,6 +96,13 @@ static void on_notice(int level, const char *text, _unused_ void *userdata)
 {
 	if (level <= LOG_NOTICE)
 		print_message(text);
+}
+
+static void on_mapped(struct trace_engine *engine, pid_t pid, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	trace_stacks_mapped(t->stacks, engine, pid);
 }
 
 static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
@@ -288,6 +297,8 @@ static int add_sinks(struct tracing *t)
 
 	if (r >= 0 && t->nccl)
 		r = event_sinks_add(sinks, trace_nccl_sink(t->nccl));
+	if (r >= 0 && t->stacks)
+		r = event_sinks_add(sinks, trace_stacks_sink(t->stacks));
 	if (r >= 0 && t->inv->flag[FLAG_RAW])
 		r = event_sinks_add(sinks, &t->raw.sink);
 	t->ends = (struct event_sink){
@@ -309,15 +320,18 @@ static int start_engine(struct tracing *t)
 		.held = t->gate && !exec_gate_unheld(t->gate),
 		.return_probes = options_bool(o, OPT_trace_return_probes),
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
-		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || library_user_has_arguments(),
+		.stacks = t->stacks,
+		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->stacks ||
+			  library_user_has_arguments(),
 		.every_call = t->inv->flag[FLAG_RAW],
 		/* No limit by default: the user has asked for tracing explicitly. */
 		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
 					(double)options_number(o, OPT_trace_max_overhead) / 1e6 :
 					0,
-		.latency_ns = t->inv->flag[FLAG_RAW] || t->kernels ? 10 * NSEC_PER_MSEC : 100 * NSEC_PER_MSEC,
+		.latency_ns = t->inv->flag[FLAG_RAW] || t->kernels || t->stacks ? 10 * NSEC_PER_MSEC :
+										  100 * NSEC_PER_MSEC,
 	};
-	static const struct trace_engine_ops ops = { .notice = on_notice };
+	static const struct trace_engine_ops ops = { .notice = on_notice, .mapped = on_mapped };
 	struct attach_error error = { "" };
 	int r = trace_engine_new(t->event, &config, &ops, t, &t->engine, &error);
 
@@ -441,6 +455,11 @@ static int start_tracing(struct tracing *t)
 		r = start_kernels(t);
 	if (r >= 0 && t->inv->flag[FLAG_NCCL])
 		r = trace_nccl_new(&t->nccl);
+	if (r >= 0 && t->inv->flag[FLAG_STACKS]) {
+		r = trace_stacks_new(&t->stacks);
+		if (r < 0)
+			fprintf(stderr, "gpusonde trace: stacks cannot be recorded: %s\n", strerror(-r));
+	}
 	if (r >= 0)
 		r = start_engine(t);
 	if (r >= 0 && t->gate)
@@ -486,14 +505,27 @@ static void report_unmatched(void)
 	}
 }
 
+static int write_stacks(struct tracing *t)
+{
+	const char *path = t->inv->flag[FLAG_STACKS], *said = "";
+	int r = trace_stacks_write(t->stacks, t->engine, path, t->request.weight, &said);
+
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(-r));
+	else if (said[0])
+		fprintf(stderr, "gpusonde trace: INCOMPLETE: %s: %s\n", path, said);
+	return r;
+}
+
 /* Standard output is the command's, if there is one: the table goes to standard error or to --output. */
 static int trace_finish(struct tracing *t)
 {
-	int r = 0;
+	int wrote, r = 0;
 
 	if (t->kernels)
 		trace_kernels_settle(t->kernels, t->engine);
 	collect(t);
+	wrote = t->stacks ? write_stacks(t) : 0;
 	report_unmatched();
 	if (t->gate && exec_gate_holder_lost(t->gate))
 		fprintf(stderr,
@@ -514,7 +546,7 @@ static int trace_finish(struct tracing *t)
 	}
 	if (t->failed < 0)
 		r = t->failed;
-	return r == -EPIPE ? 0 : r;
+	return r < 0 && r != -EPIPE ? r : wrote;
 }
 
 static int open_output(struct tracing *t)
@@ -597,6 +629,7 @@ static int run_tracing(struct tracing *t)
 	trace_engine_free(TAKE_PTR(t->engine));
 	trace_kernels_free(TAKE_PTR(t->kernels));
 	trace_nccl_free(TAKE_PTR(t->nccl));
+	trace_stacks_free(TAKE_PTR(t->stacks));
 	return r;
 }
 

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * For trace.bpf.c only: walks the Python frames of a thread. The functions that are not static: as in
+ * shares.h.
+ */
+#pragma once
+
+#include "bpf/python.h"
+
+enum {
+	PYTHON_TAGS = 3,
+	PYTHON_CHUNK = 8, /* frames */
+	PYTHON_CHUNKS = 32, /* twice TRACE_STACK_MAX frames: there are frames of C functions, too */
+};
+#define HASH_FACTOR 0x9e3779b97f4a7c15ULL
+
+static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * HASH_FACTOR;
+	return hash ^ hash >> 29;
+}
+
+/* A member of what was read; @at is masked to lie in it. */
+#define PART_WORD(part, at) (*(__u64 *)((part) + ((at)&0x78)))
+#define PART_INT(part, at) (*(__u32 *)((part) + ((at)&0x7c)))
+#define PART_BYTE(part, at) ((part)[(at)&0x7f])
+_Static_assert(TRACE_PYTHON_FRAME + 8 == 0x80 && TRACE_PYTHON_CODE + 8 == 0x80, "the masks");
+
+/* PYTHON_END bytes of a table of lines; what cannot be read counts as 0. */
+static __always_inline __u64 python_end(struct walk *walk, __u64 hash, __u64 from)
+{
+	bpf_probe_read_user(walk->end, sizeof(walk->end), (void *)from);
+	for (__u32 i = 0; i < PYTHON_END / 8; i++)
+		hash = hash_mix(hash, walk->end[i]);
+	return hash;
+}
+
+/*
+ * Of a code object without a version: its name's hash, and how its table of lines begins and ends. What
+ * follows a short table in memory counts, too: at worst, a stack is sent once more.
+ */
+static __always_inline __u64 python_deep(const struct trace_python *python, struct walk *walk)
+{
+	__u64 lines = PART_WORD(walk->code, python->code_lines), n = user_word(lines + python->bytes_size);
+	__u64 hash = user_word(PART_WORD(walk->code, python->code_name) + python->text_hash);
+
+	lines += python->bytes_data;
+	hash = python_end(walk, hash_mix(hash, n), lines);
+	return n > PYTHON_END ? python_end(walk, hash, lines + n - PYTHON_END) : hash;
+}
+
+static __always_inline __u32 python_check(const struct trace_python *python, struct walk *walk)
+{
+	__u64 hash = 0;
+
+	for (__u32 i = 0; i < TRACE_PYTHON_CODE; i += 8)
+		hash = hash_mix(hash, *(__u64 *)(walk->code + i));
+	if (python->flags & TRACE_PYTHON_DEEP)
+		hash = hash_mix(hash, python_deep(python, walk));
+	return hash ^ hash >> 32;
+}
+
+/* Adds the Python frame in walk->frame. False: it cannot be read, or there is no room. */
+static __always_inline bool python_add(const struct trace_python *python, struct walk *walk)
+{
+	__u64 code = PART_WORD(walk->frame, python->frame_code), at;
+	__u64 n = walk->n, bytes = python->code_n;
+	__u32 check;
+
+	if (python->flags & TRACE_PYTHON_TAGGED)
+		code &= ~(__u64)PYTHON_TAGS;
+	SHOW_BOUND(n);
+	if (n >= TRACE_STACK_MAX) {
+		walk->flags |= TRACE_STACK_CUT;
+		return false;
+	}
+	SHOW_BOUND(bytes);
+	if (bytes > TRACE_PYTHON_CODE)
+		bytes = TRACE_PYTHON_CODE;
+	if (!code || bpf_probe_read_user(walk->code, bytes, (void *)(code + python->code_from))) {
+		walk->flags |= TRACE_STACK_PART;
+		return false;
+	}
+	at = python->flags & TRACE_PYTHON_LASTI ? PART_INT(walk->frame, python->frame_at) :
+						  PART_WORD(walk->frame, python->frame_at) - code;
+	check = python_check(python, walk);
+	walk->frames[n].code = code;
+	walk->frames[n].at = at;
+	walk->frames[n].check = check;
+	walk->hash = hash_mix(hash_mix(walk->hash, code), at << 32 | check);
+	walk->n = n + 1;
+	return true;
+}
+
+/* Walks PYTHON_CHUNK frames from this one on. The frame where the walk goes on; 0: it has ended. */
+__noinline __u64 python_chunk(__u64 id, __u64 frame)
+{
+	__u32 tgid = id >> 32;
+	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
+	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
+	__u64 bytes;
+
+	if (!python || !walk)
+		return 0;
+	bytes = python->frame_n;
+	SHOW_BOUND(bytes);
+	if (bytes > TRACE_PYTHON_FRAME)
+		bytes = TRACE_PYTHON_FRAME;
+	for (__u32 i = 0; i < PYTHON_CHUNK; i++) {
+		if (!frame)
+			return 0;
+		if (bpf_probe_read_user(walk->frame, bytes, (void *)(frame + python->frame_from))) {
+			walk->flags |= TRACE_STACK_PART;
+			return 0;
+		}
+		if (!(python->flags & TRACE_PYTHON_OWNER) ||
+		    PART_BYTE(walk->frame, python->frame_owner) < TRACE_PYTHON_OWNER_C) {
+			if (!python_add(python, walk))
+				return 0;
+		}
+		frame = PART_WORD(walk->frame, python->frame_back);
+	}
+	return frame;
+}
+
+/* Walks from the innermost frame on. In chunks, since the kernel verifies each turn of a loop. */
+__noinline int python_walk(__u64 id, __u64 frame)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
+
+	if (!walk)
+		return 0;
+	walk->n = 0;
+	walk->flags = 0;
+	walk->hash = 0;
+	for (__u32 i = 0; i < PYTHON_CHUNKS; i++) {
+		if (!frame)
+			return 0;
+		frame = python_chunk(id, frame);
+	}
+	if (frame)
+		walk->flags |= TRACE_STACK_CUT;
+	return 0;
+}

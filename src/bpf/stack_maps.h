@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/* For trace.bpf.c only: maps of stacks. */
+#pragma once
+
+#include "bpf/maps.h"
+#include "bpf/stack.h"
+
+enum { PYTHON_END = 64 /* bytes at each end of a table of lines that are compared */ };
+
+/* A thread's Python frames as they are walked: too large for the stack, and a program may be preempted. */
+struct walk {
+	__u64 thread; /* address of its PyThreadState when last found; 0: not found */
+	__u64 hash; /* of all frames */
+	__u32 n, flags; /* as in struct trace_stack */
+	/* Of the search for the thread: states of it that have frames, the last of them, one without. */
+	__u64 framed, idle;
+	__u32 framed_n, pad;
+	struct trace_frame frames[TRACE_STACK_LARGE];
+	/* Read from the process; the last 8 bytes are never. */
+	unsigned char frame[TRACE_PYTHON_FRAME + 8];
+	unsigned char code[TRACE_PYTHON_CODE + 8];
+	__u64 end[PYTHON_END / 8]; /* of a table of lines */
+};
+
+/* User space sets max_entries of this map, too: 1 where no stacks are recorded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64); /* as for `threads` */
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+} no_walk SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32); /* tgid */
+	__type(value, struct trace_python);
+} pythons SEC(".maps");
+
+/* What was sent already. LRU: what is replaced is sent again. */
+struct code_key {
+	__u64 incarnation;
+	__u64 code;
+	__u32 check;
+	__u32 pad;
+};
+
+struct stack_key {
+	__u64 incarnation;
+	__u64 hash;
+};
+
+struct stack_known {
+	__u64 since_ns;
+	__u32 id;
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct code_key);
+	__type(value, __u32);
+} codes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct stack_key);
+	__type(value, struct stack_known);
+} stacks SEC(".maps");

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * _Py_DebugOffsets of 3.13 and 3.14 (Include/internal/pycore_debug_offsets.h): a cookie, then numbers of 64
+ * bits in groups. 3.14 added members within groups, so the index of a number goes by version.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "python/private.h"
+
+enum {
+	/* Larger structures than any version has: 3.13's PyInterpreterState has some 110 KiB. */
+	RUNTIME_MAX = 16 << 20,
+	OBJECT_MAX = 4096,
+	WORD = 8,
+};
+
+/* Of each number that is needed, its index from the cookie on, by minor version - 13. */
+enum number {
+	VERSION,
+	FREE_THREADED,
+	INTERPRETERS_HEAD,
+	INTERPRETER_NEXT,
+	THREADS_HEAD,
+	THREAD_PREV,
+	THREAD_NEXT,
+	THREAD_INTERP,
+	CURRENT_FRAME,
+	THREAD_ID,
+	STATUS,
+	PREVIOUS,
+	EXECUTABLE,
+	INSTR_PTR,
+	OWNER,
+	FILENAME,
+	QUALNAME,
+	LINETABLE,
+	FIRSTLINENO,
+	CODE_ADAPTIVE,
+	BYTES_SIZE,
+	BYTES_DATA,
+	TEXT_STATE,
+	TEXT_LENGTH,
+	ASCII_SIZE,
+	NUMBERS,
+};
+
+static const uint8_t indexes[][NUMBERS] = {
+	{
+		[VERSION] = 1,          [FREE_THREADED] = 2,  [INTERPRETERS_HEAD] = 5,
+		[INTERPRETER_NEXT] = 8, [THREADS_HEAD] = 9,   [THREAD_PREV] = 20,
+		[THREAD_NEXT] = 21,     [THREAD_INTERP] = 22, [CURRENT_FRAME] = 23,
+		[THREAD_ID] = 24,       [STATUS] = 27,        [PREVIOUS] = 29,
+		[EXECUTABLE] = 30,      [INSTR_PTR] = 31,     [OWNER] = 33,
+		[FILENAME] = 35,        [QUALNAME] = 37,      [LINETABLE] = 38,
+		[FIRSTLINENO] = 39,     [CODE_ADAPTIVE] = 43, [BYTES_SIZE] = 65,
+		[BYTES_DATA] = 66,      [TEXT_STATE] = 68,    [TEXT_LENGTH] = 69,
+		[ASCII_SIZE] = 70,
+	},
+	{
+		[VERSION] = 1,          [FREE_THREADED] = 2,  [INTERPRETERS_HEAD] = 5,
+		[INTERPRETER_NEXT] = 8, [THREADS_HEAD] = 9,   [THREAD_PREV] = 23,
+		[THREAD_NEXT] = 24,     [THREAD_INTERP] = 25, [CURRENT_FRAME] = 26,
+		[THREAD_ID] = 27,       [STATUS] = 30,        [PREVIOUS] = 32,
+		[EXECUTABLE] = 33,      [INSTR_PTR] = 34,     [OWNER] = 36,
+		[FILENAME] = 40,        [QUALNAME] = 42,      [LINETABLE] = 43,
+		[FIRSTLINENO] = 44,     [CODE_ADAPTIVE] = 48, [BYTES_SIZE] = 75,
+		[BYTES_DATA] = 76,      [TEXT_STATE] = 78,    [TEXT_LENGTH] = 79,
+		[ASCII_SIZE] = 80,
+	},
+};
+_Static_assert(ARRAY_SIZE(indexes) == PYTHON_NEWEST_MINOR - 13 + 1, "a table for each version");
+
+static uint64_t number_at(const char *data, size_t n, unsigned index)
+{
+	uint64_t value = UINT64_MAX;
+
+	if ((index + 1) * sizeof(value) <= n)
+		memcpy(&value, data + index * sizeof(value), sizeof(value));
+	return value;
+}
+
+static bool is_within(const uint64_t *numbers)
+{
+	for (unsigned i = INTERPRETERS_HEAD; i < NUMBERS; i++) {
+		bool of_runtime = i <= THREADS_HEAD;
+
+		if (numbers[i] >= (of_runtime ? RUNTIME_MAX : OBJECT_MAX))
+			return false;
+	}
+	return true;
+}
+
+static void offsets_fill(const uint64_t *numbers, bool newer, struct trace_python *python)
+{
+	*python = (struct trace_python){
+		.interpreters = (uint32_t)numbers[INTERPRETERS_HEAD],
+		.interpreter_next = (uint32_t)numbers[INTERPRETER_NEXT],
+		.interpreter_threads = (uint32_t)numbers[THREADS_HEAD],
+		.thread_prev = (uint16_t)numbers[THREAD_PREV],
+		.thread_next = (uint16_t)numbers[THREAD_NEXT],
+		.thread_interpreter = (uint16_t)numbers[THREAD_INTERP],
+		.thread_id = (uint16_t)numbers[THREAD_ID],
+		.thread_frame = (uint16_t)numbers[CURRENT_FRAME],
+		.thread_status = (uint16_t)numbers[STATUS],
+		/* Code objects and bytes objects both begin as PyVarObject. */
+		.code_size = (uint16_t)numbers[BYTES_SIZE],
+		.code_instructions = (uint16_t)numbers[CODE_ADAPTIVE],
+		.text_state = (uint16_t)numbers[TEXT_STATE],
+		.text_length = (uint16_t)numbers[TEXT_LENGTH],
+		.text_ascii = (uint16_t)numbers[ASCII_SIZE],
+		/* PyCompactUnicodeObject has a length and a pointer more. */
+		.text_compact = (uint16_t)(numbers[ASCII_SIZE] + 2 * WORD),
+		.bytes_size = (uint16_t)numbers[BYTES_SIZE],
+		.bytes_data = (uint16_t)numbers[BYTES_DATA],
+		/* 3.14 has 16 bits of `interned` before `kind`, in the same word. */
+		.text_kind_shift = newer ? 16 : 2,
+		.status_active = PYTHON_STATUS_ACTIVE,
+		.flags = TRACE_PYTHON_OWNER | (newer ? TRACE_PYTHON_TAGGED : 0),
+		.lines = TRACE_LINES_LOCATIONS,
+	};
+}
+
+int python_debug_offsets(const void *data, size_t n, uint32_t *ret_version, struct trace_python *ret_python)
+{
+	static const char cookie[] = "xdebugpy";
+	uint64_t version = number_at(data, n, indexes[0][VERSION]), numbers[NUMBERS];
+	uint32_t minor = version >> 16 & 0xff;
+	struct python_layout layout;
+	struct trace_python python;
+
+	if (n < sizeof(cookie) || memcmp(data, cookie, sizeof(cookie) - 1) != 0)
+		return -ENODATA;
+	if (version >> 24 != 3 || minor < 13 || minor > PYTHON_NEWEST_MINOR)
+		return -ENOTSUP;
+	for (unsigned i = 0; i < NUMBERS; i++)
+		numbers[i] = number_at(data, n, indexes[minor - 13][i]);
+	if (!is_within(numbers))
+		return -EBADMSG;
+	offsets_fill(numbers, minor >= 14, &python);
+	layout = (struct python_layout){
+		.back = (uint16_t)numbers[PREVIOUS],
+		.code = (uint16_t)numbers[EXECUTABLE],
+		.at = (uint16_t)numbers[INSTR_PTR],
+		.owner = (uint16_t)numbers[OWNER],
+		.first_line = (uint16_t)numbers[FIRSTLINENO],
+		.file = (uint16_t)numbers[FILENAME],
+		.name = (uint16_t)numbers[QUALNAME],
+		.lines = (uint16_t)numbers[LINETABLE],
+		.flags = TRACE_PYTHON_OWNER,
+	};
+	if (python_set_windows(&layout, &python) < 0)
+		return -EBADMSG;
+	*ret_version = (uint32_t)version;
+	*ret_python = python;
+	return 0;
+}

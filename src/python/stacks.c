@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/stacks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "base/strbuf.h"
+#include "python/lines.h"
+#include "python/text.h"
+
+enum {
+	LASTI_UNIT = 2, /* bytes, of 3.10's f_lasti */
+};
+
+/* A function of a running process. */
+struct code {
+	uint64_t address;
+	uint32_t tgid; /* 0: unused */
+	uint32_t check;
+	uint32_t name, file;
+	int32_t first_line;
+	uint32_t instructions, instructions_at;
+	uint32_t table_n;
+	uint8_t kind; /* enum trace_lines */
+	bool cut; /* the table is longer: its end says nothing */
+	uint8_t *table;
+};
+
+/* An id of a running process. */
+struct known {
+	uint32_t tgid; /* 0: unused */
+	uint32_t id;
+	uint32_t path;
+};
+
+struct path {
+	uint32_t first, n; /* in frames */
+};
+
+struct python_stacks {
+	struct strbuf texts; /* NUL-terminated, one after the other; a text is its offset */
+	struct hashmap text_by, place_by, path_by, code_by, known_by;
+	struct python_place *places;
+	uint32_t places_n, places_cap;
+	struct path *paths;
+	uint32_t paths_n, paths_cap;
+	uint32_t *frames; /* of all paths */
+	uint32_t frames_n, frames_cap;
+	struct code *codes; /* a ring of PYTHON_CODES */
+	struct known *knowns; /* a ring of PYTHON_IDS */
+	uint32_t codes_next, knowns_next;
+	uint64_t table_bytes;
+	uint64_t lost;
+	struct strbuf scratch;
+};
+
+/* ---- texts, places, paths: what is equal is one ---- */
+
+static int stacks_grow(void **array, uint32_t *cap, uint32_t wanted, uint32_t max, size_t size)
+{
+	uint32_t n = *cap ? *cap : 256;
+	void *grown;
+
+	if (wanted > max)
+		return -ENOBUFS;
+	if (wanted <= *cap)
+		return 0;
+	while (n < wanted)
+		n *= 2;
+	grown = reallocarray(*array, n, size);
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	*cap = n;
+	return 0;
+}
+
+static int text_add(struct python_stacks *s, const char *text, uint32_t *ret_text)
+{
+	size_t n = strlen(text) + 1;
+	uint64_t key = hash_bytes_secret(text, n);
+	uint32_t at = (uint32_t)s->texts.len;
+	int r;
+
+	if (hashmap_get(&s->text_by, key, ret_text) && strcmp(s->texts.data + *ret_text, text) == 0)
+		return 0;
+	if (s->texts.len + n > PYTHON_TEXT_BYTES)
+		return -ENOBUFS;
+	r = hashmap_put(&s->text_by, key, at);
+	if (r < 0)
+		return r;
+	strbuf_add(&s->texts, text, n);
+	if (s->texts.failed)
+		return -ENOMEM;
+	*ret_text = at;
+	return 0;
+}
+
+static int place_add(struct python_stacks *s, const struct python_place *place, uint32_t *ret_place)
+{
+	uint64_t key = hash_bytes_secret(place, sizeof(*place));
+	int r;
+
+	if (hashmap_get(&s->place_by, key, ret_place) &&
+	    memcmp(&s->places[*ret_place], place, sizeof(*place)) == 0)
+		return 0;
+	r = stacks_grow((void **)&s->places, &s->places_cap, s->places_n + 1, PYTHON_PLACES, sizeof(*place));
+	if (r == 0)
+		r = hashmap_put(&s->place_by, key, s->places_n);
+	if (r < 0)
+		return r;
+	s->places[s->places_n] = *place;
+	*ret_place = s->places_n++;
+	return 0;
+}
+
+static int path_add(struct python_stacks *s, const uint32_t *places, uint32_t n, uint32_t *ret_path)
+{
+	uint64_t key = hash_bytes_secret(places, n * sizeof(*places));
+	uint32_t found;
+	int r;
+
+	if (hashmap_get(&s->path_by, key, &found) && s->paths[found].n == n &&
+	    memcmp(&s->frames[s->paths[found].first], places, n * sizeof(*places)) == 0) {
+		*ret_path = found;
+		return 0;
+	}
+	r = stacks_grow((void **)&s->paths, &s->paths_cap, s->paths_n + 1, PYTHON_PATHS, sizeof(*s->paths));
+	if (r == 0)
+		r = stacks_grow((void **)&s->frames, &s->frames_cap, s->frames_n + n, PYTHON_PATH_FRAMES_MAX,
+				sizeof(*s->frames));
+	if (r == 0)
+		r = hashmap_put(&s->path_by, key, s->paths_n);
+	if (r < 0)
+		return r;
+	memcpy(&s->frames[s->frames_n], places, n * sizeof(*places));
+	s->paths[s->paths_n] = (struct path){ s->frames_n, n };
+	s->frames_n += n;
+	*ret_path = s->paths_n++;
+	return 0;
+}
+
+static int remark_add(struct python_stacks *s, const char *text, uint32_t *ret_place)
+{
+	struct python_place place = { 0 };
+	int r = text_add(s, text, &place.name);
+
+	return r < 0 ? r : place_add(s, &place, ret_place);
+}
+
+/* ---- functions ---- */
+
+static uint64_t code_key(uint32_t tgid, uint64_t address, uint32_t check)
+{
+	const uint64_t id[] = { tgid, address, check };
+
+	return hash_bytes_secret(id, sizeof(id));
+}
+
+static struct code *code_find(const struct python_stacks *s, uint32_t tgid, uint64_t address, uint32_t check)
+{
+	uint32_t i;
+
+	if (!hashmap_get(&s->code_by, code_key(tgid, address, check), &i) || s->codes[i].tgid != tgid ||
+	    s->codes[i].address != address || s->codes[i].check != check)
+		return NULL;
+	return &s->codes[i];
+}
+
+static void code_drop(struct python_stacks *s, struct code *code)
+{
+	if (code->tgid == 0)
+		return;
+	hashmap_del(&s->code_by, code_key(code->tgid, code->address, code->check));
+	s->table_bytes -= code->table_n;
+	free(code->table);
+	*code = (struct code){ 0 };
+}
+
+static int code_text(struct python_stacks *s, const struct trace_text *text, const unsigned char *data,
+		     uint32_t *ret_text)
+{
+	strbuf_reset(&s->scratch);
+	python_text(data, text->n, text->width, &s->scratch);
+	if (text->total > text->n)
+		strbuf_adds(&s->scratch, "...");
+	return s->scratch.failed ? -ENOMEM : text_add(s, s->scratch.data, ret_text);
+}
+
+static int on_code(struct python_stacks *s, const struct trace_code *event)
+{
+	struct code *known = code_find(s, event->header.tgid, event->code, event->check), *code, new;
+	int r;
+
+	if (event->unread)
+		return 0; /* comes again, with the next stack that has it */
+	if (known)
+		code_drop(s, known);
+	new = (struct code){
+		.address = event->code,
+		.tgid = event->header.tgid,
+		.check = event->check,
+		.first_line = event->first_line,
+		.instructions = event->instructions,
+		.instructions_at = event->instructions_at,
+		.table_n = event->lines_n,
+		.kind = event->lines,
+		.cut = event->lines_total > event->lines_n,
+	};
+	r = code_text(s, &event->name, event->name_text, &new.name);
+	if (r == 0)
+		r = code_text(s, &event->file, event->file_text, &new.file);
+	if (r == 0 && s->table_bytes + event->lines_n > PYTHON_LINES_BYTES)
+		r = -ENOBUFS;
+	if (r < 0)
+		return r;
+	new.table = malloc(event->lines_n + 1);
+	if (!new.table)
+		return -ENOMEM;
+	memcpy(new.table, event->line_table, event->lines_n);
+	code = &s->codes[s->codes_next++ % PYTHON_CODES];
+	code_drop(s, code);
+	r = hashmap_put(&s->code_by, code_key(new.tgid, new.address, new.check), (uint32_t)(code - s->codes));
+	if (r < 0) {
+		free(new.table);
+		return r;
+	}
+	s->table_bytes += new.table_n;
+	*code = new;
+	return 0;
+}
+
+static uint32_t line_of(const struct code *code, uint32_t at)
+{
+	uint32_t offset = at;
+
+	if (code->instructions_at) {
+		/* Beyond the instructions: they are not where they are expected, and nothing is known. */
+		if (at < code->instructions_at || at - code->instructions_at >= code->instructions)
+			return 0;
+		offset = at - code->instructions_at;
+	} else if (at == UINT32_MAX) {
+		return code->first_line > 0 ? (uint32_t)code->first_line : 0; /* f_lasti -1: not begun yet */
+	} else if (code->kind == TRACE_LINES_TABLE) {
+		offset = at * LASTI_UNIT;
+	}
+	/* The last line of a lnotab goes on to the end, and where that is, a cut one does not tell. */
+	if (code->cut && code->kind == TRACE_LINES_LNOTAB)
+		return 0;
+	return python_line(code->kind, code->table, code->table_n, code->first_line, offset);
+}
+
+static int place_of(struct python_stacks *s, uint32_t tgid, const struct trace_frame *frame,
+		    uint32_t *ret_place)
+{
+	const struct code *code = code_find(s, tgid, frame->code, frame->check);
+	struct python_place place;
+
+	if (!code)
+		return remark_add(s, "[unknown function]", ret_place);
+	place = (struct python_place){
+		.name = code->name,
+		.file = code->file,
+		.line = line_of(code, frame->at),
+		.first_line = code->first_line > 0 ? (uint32_t)code->first_line : 0,
+	};
+	return place_add(s, &place, ret_place);
+}
+
+/* ---- stacks ---- */
+
+static uint64_t known_key(uint32_t tgid, uint32_t id)
+{
+	return (uint64_t)tgid << 32 | id;
+}
+
+static void known_drop(struct python_stacks *s, struct known *known)
+{
+	uint32_t i;
+
+	/* An id that was defined again is another entry's. */
+	if (known->tgid && hashmap_get(&s->known_by, known_key(known->tgid, known->id), &i) &&
+	    &s->knowns[i] == known)
+		hashmap_del(&s->known_by, known_key(known->tgid, known->id));
+	*known = (struct known){ 0 };
+}
+
+static int known_add(struct python_stacks *s, uint32_t tgid, uint32_t id, uint32_t path)
+{
+	struct known *known = &s->knowns[s->knowns_next++ % PYTHON_IDS];
+	int r;
+
+	known_drop(s, known);
+	r = hashmap_put(&s->known_by, known_key(tgid, id), (uint32_t)(known - s->knowns));
+	if (r == 0)
+		*known = (struct known){ tgid, id, path };
+	return r;
+}
+
+static int on_stack(struct python_stacks *s, const struct trace_stack *event)
+{
+	uint32_t places[TRACE_STACK_MAX + 1], n = 0, path = PYTHON_PATH_MORE;
+	int r = 0, put;
+
+	for (uint32_t i = 0; r == 0 && i < event->n && i < TRACE_STACK_MAX; i++)
+		r = place_of(s, event->header.tgid, &event->frames[i], &places[n++]);
+	if (r == 0 && event->flags)
+		r = remark_add(s,
+			       event->flags & TRACE_STACK_CUT ? "[deeper stack]" : "[callers not readable]",
+			       &places[n++]);
+	if (r == 0)
+		r = path_add(s, places, n, &path);
+	put = known_add(s, event->header.tgid, event->header.stack, path);
+	return r < 0 ? r : put;
+}
+
+static void on_over(struct python_stacks *s, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < PYTHON_CODES; i++)
+		if (s->codes[i].tgid == tgid)
+			code_drop(s, &s->codes[i]);
+	for (uint32_t i = 0; i < PYTHON_IDS; i++)
+		if (s->knowns[i].tgid == tgid)
+			known_drop(s, &s->knowns[i]);
+}
+
+int python_stacks_event(struct python_stacks *s, const struct trace_header *event, _unused_ uint32_t size)
+{
+	int r = 0;
+
+	if (event->tgid == 0)
+		return 0;
+	switch (event->type) {
+	case TRACE_EVENT_CODE:
+		r = on_code(s, (const struct trace_code *)event);
+		break;
+	case TRACE_EVENT_STACK:
+		r = on_stack(s, (const struct trace_stack *)event);
+		break;
+	case TRACE_EVENT_EXEC:
+	case TRACE_EVENT_EXIT:
+		on_over(s, event->tgid);
+		break;
+	}
+	s->lost += r < 0;
+	return r < 0 ? -ENOBUFS : 0;
+}
+
+uint32_t python_stacks_path(const struct python_stacks *s, const struct trace_header *event)
+{
+	uint32_t i;
+
+	if (event->stack < TRACE_STACK_NONES)
+		return event->stack;
+	if (!hashmap_get(&s->known_by, known_key(event->tgid, event->stack), &i))
+		return PYTHON_PATH_UNKNOWN;
+	return s->knowns[i].path;
+}
+
+/* ---- reading ---- */
+
+uint32_t python_stacks_paths(const struct python_stacks *s)
+{
+	return s->paths_n;
+}
+
+const uint32_t *python_stacks_places(const struct python_stacks *s, uint32_t path, uint32_t *ret_n)
+{
+	*ret_n = s->paths[path].n;
+	return &s->frames[s->paths[path].first];
+}
+
+const struct python_place *python_stacks_place(const struct python_stacks *s, uint32_t place)
+{
+	return &s->places[place];
+}
+
+const char *python_stacks_text(const struct python_stacks *s, uint32_t text)
+{
+	return s->texts.data + text;
+}
+
+uint64_t python_stacks_lost(const struct python_stacks *s)
+{
+	return s->lost;
+}
+
+/* ---- start and end ---- */
+
+static int add_made_up(struct python_stacks *s)
+{
+	static const char *const remarks[PYTHON_PATHS_MADE_UP] = {
+		[TRACE_STACK_OFF] = "[no stack recorded]",
+		[TRACE_STACK_NO_PYTHON] = "[no Python interpreter known]",
+		[TRACE_STACK_NO_THREAD] = "[thread without Python]",
+		[TRACE_STACK_EMPTY] = "[no Python code running]",
+		[TRACE_STACK_AMBIGUOUS] = "[one of several interpreters]",
+		[TRACE_STACK_UNREAD] = "[stack not readable]",
+		[TRACE_STACK_LOST] = "[stack lost]",
+		[TRACE_STACK_SKIPPED] = "[not sampled]",
+		[PYTHON_PATH_UNKNOWN] = "[stack lost]",
+		[PYTHON_PATH_MORE] = "[too many stacks]",
+	};
+	uint32_t place, path;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < PYTHON_PATHS_MADE_UP; i++) {
+		r = remark_add(s, remarks[i], &place);
+		/* Two have the same text, and are two paths nevertheless. */
+		hashmap_clear(&s->path_by);
+		if (r == 0)
+			r = path_add(s, &place, 1, &path);
+	}
+	return r;
+}
+
+int python_stacks_new(struct python_stacks **ret_stacks)
+{
+	_cleanup_(python_stacks_freep) struct python_stacks *s = calloc(1, sizeof(*s));
+	uint32_t none;
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	strbuf_init(&s->texts, 0);
+	strbuf_init(&s->scratch, 0);
+	s->codes = calloc(PYTHON_CODES, sizeof(*s->codes));
+	s->knowns = calloc(PYTHON_IDS, sizeof(*s->knowns));
+	if (!s->codes || !s->knowns)
+		return -ENOMEM;
+	r = text_add(s, "", &none);
+	if (r == 0)
+		r = add_made_up(s);
+	if (r < 0)
+		return r;
+	*ret_stacks = TAKE_PTR(s);
+	return 0;
+}
+
+void python_stacks_free(struct python_stacks *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; s->codes && i < PYTHON_CODES; i++)
+		free(s->codes[i].table);
+	free(s->codes);
+	free(s->knowns);
+	free(s->places);
+	free(s->paths);
+	free(s->frames);
+	strbuf_done(&s->texts);
+	strbuf_done(&s->scratch);
+	hashmap_done(&s->text_by);
+	hashmap_done(&s->place_by);
+	hashmap_done(&s->path_by);
+	hashmap_done(&s->code_by);
+	hashmap_done(&s->known_by);
+	free(s);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What CODE and STACK events tell: paths of functions with their files and lines. Equal paths of any
+ * processes are one.
+ *
+ * Memory is bounded: what does not fit is counted, and its path says so. The maps by process are rings,
+ * from which the oldest entry goes; the kernel side knows fewer entries and sends each again after a while
+ * (bpf/stack.h).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+#include "bpf/stack.h"
+
+enum {
+	PYTHON_CODES = 1 << 16, /* functions of running processes */
+	PYTHON_IDS = 1 << 16, /* ids of their stacks */
+	PYTHON_PLACES = 1 << 18, /* lines in functions */
+	PYTHON_PATHS = 1 << 16,
+	PYTHON_TEXT_BYTES = 32 << 20,
+	PYTHON_LINES_BYTES = 64 << 20, /* tables of lines of running processes */
+	PYTHON_PATH_FRAMES_MAX = 4 << 20, /* of all paths */
+	/* Paths that stand for no stack: enum trace_stack_none, then these. */
+	PYTHON_PATH_UNKNOWN = TRACE_STACK_NONES, /* the stack with this id was lost, or is no longer kept */
+	PYTHON_PATH_MORE, /* there are more paths than PYTHON_PATHS */
+	PYTHON_PATHS_MADE_UP,
+};
+
+/* A place in a function. */
+struct python_place {
+	uint32_t name, file; /* python_stacks_text(); file 0: a remark, in brackets, and no function */
+	uint32_t line; /* 0: not known */
+	uint32_t first_line; /* of the function */
+};
+
+struct python_stacks;
+
+int python_stacks_new(struct python_stacks **ret_stacks);
+void python_stacks_free(struct python_stacks *stacks);
+DEFINE_CLEANUP(struct python_stacks *, python_stacks_free, python_stacks_freep)
+
+/* A CODE, STACK, EXEC or EXIT event; others are ignored. -ENOBUFS: something of it does not fit. */
+int python_stacks_event(struct python_stacks *stacks, const struct trace_header *event, uint32_t size);
+
+/* The path of an event's stack: an index below python_stacks_paths(). */
+uint32_t python_stacks_path(const struct python_stacks *stacks, const struct trace_header *event);
+uint32_t python_stacks_paths(const struct python_stacks *stacks);
+/* The places of a path, the innermost first; valid until the next event. */
+const uint32_t *python_stacks_places(const struct python_stacks *stacks, uint32_t path, uint32_t *ret_n);
+const struct python_place *python_stacks_place(const struct python_stacks *stacks, uint32_t place);
+/* UTF-8, without control characters; valid until the next event. */
+const char *python_stacks_text(const struct python_stacks *stacks, uint32_t text);
+/* Functions, places, paths and texts that did not fit. */
+uint64_t python_stacks_lost(const struct python_stacks *stacks);

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpusonde trace --stacks: each call's stack is the one that the program's own frames say, on each CPython that is here."""
+import collections
+import difflib
+import glob
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from lib.e2e import BUILD, SOURCE, Skip, command, contains, environment, equal, run
+from lib.traced import tracing
+
+SIM = f"{BUILD}/sim/cuda"
+CALLS = f"{SOURCE}/test/e2e/stacks_calls.py"
+ENV = environment(LD_LIBRARY_PATH=SIM, GPUSONDE_SIM_CUDA_KERNEL_US="0", PYTHONDONTWRITEBYTECODE="1")
+
+
+def interpreters():
+    """version -> path, of 3.8 and later: Debian's, and what pyenv or GPUSONDE_TEST_PYTHONS (a list of paths) has."""
+    paths = [*glob.glob("/usr/bin/python3.*"), *glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3.*")),
+             *filter(None, os.environ.get("GPUSONDE_TEST_PYTHONS", "").split(":"))]
+    found = {}
+    for path in paths:
+        name = re.search(r"/python3\.(\d+)t?$", path)
+        if not name or int(name[1]) < 8:
+            continue
+        done = subprocess.run([path, "-c", "import ctypes, platform; print(platform.python_version())"], capture_output=True, text=True)
+        if done.returncode == 0:
+            found[path] = done.stdout.strip()
+    return found
+
+
+def traced(path, *argv, python="/usr/bin/python3"):
+    return command("trace", f"--stacks={path}", "--weight=bytes_held", "--", python, *argv, env=ENV)
+
+
+def folded(path, process="python"):
+    """stack, outermost first -> weight; without the process and the function of CUDA."""
+    stacks = collections.Counter()
+    with open(path) as file:
+        for line in file:
+            text, weight = line.rstrip("\n").rsplit(" ", 1)
+            first, *frames, last = text.split(";")
+            contains(first, process)
+            equal(last, "cudaMalloc")
+            stacks[tuple(frames)] += int(weight)
+    return stacks
+
+
+def wanted(*paths):
+    stacks = collections.Counter()
+    for path in paths:
+        with open(path) as file:
+            for frames, number in json.load(file):
+                stacks[tuple(frames)] += number
+    return stacks
+
+
+def compare(got, want):
+    for frames in want:
+        if got.get(frames) != want[frames]:
+            near = difflib.get_close_matches(";".join(frames), [";".join(f) for f in got], 3)
+            raise AssertionError("\n".join(["of", *frames, f"{got.get(frames)} bytes instead of {want[frames]}; the nearest:", *near]))
+    equal(sorted(set(got) - set(want)), [], "stacks that no call had")
+
+
+def check(python):
+    with tempfile.TemporaryDirectory() as tmp:
+        done = traced(f"{tmp}/x.folded", CALLS, f"{tmp}/said", python=python)
+        equal(done.returncode, 0, done.stderr)
+        compare(folded(f"{tmp}/x.folded"), wanted(f"{tmp}/said", f"{tmp}/said.child"))
+
+
+def test_stacks_of_each_python():
+    tracing()
+    pythons = interpreters()
+    if not pythons:
+        raise Skip("no CPython 3.8 or later with ctypes")
+    for python, version in pythons.items():
+        print(f"# CPython {version}: {python}", flush=True)
+        check(python)
+
+
+PROGRAM = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcudart.so.13")
+def allocate(n):
+    address = ctypes.c_void_p()
+    assert cuda.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(n)) == 0
+    return address
+def copy(to, n):
+    host = ctypes.create_string_buffer(n)
+    assert cuda.cudaMemcpy(to, host, ctypes.c_size_t(n), 1) == 0
+def main():
+    kept, freed = allocate(5000), allocate(700)
+    copy(kept, 300)
+    copy(kept, 40)
+    assert cuda.cudaFree(freed) == 0
+    cuda.cudaDeviceSynchronize()
+main()
+"""
+
+
+def written(name, *flags):
+    with tempfile.TemporaryDirectory() as tmp:
+        done = command("trace", f"--stacks={tmp}/{name}", *flags, "--", shutil.which("python3", path="/usr/bin") or "python3", "-c", PROGRAM, env=ENV)
+        equal(done.returncode, 0, done.stderr)
+        equal(os.listdir(tmp), [name], "what was written")
+        with open(f"{tmp}/{name}", "rb") as file:
+            return file.read()
+
+
+def test_weights():
+    tracing()
+    held = written("x.folded", "--weight", "bytes_held").decode()
+    contains(held, "<module> (<string>:17);main (<string>:12);allocate (<string>:6);cudaMalloc 5000\n")
+    equal(held.count("\n"), 1, held)
+    copied = written("x.folded", "--weight=bytes_copied").decode()
+    contains(copied, "main (<string>:13);copy (<string>:10);cudaMemcpy 300\n")
+    contains(copied, "main (<string>:14);copy (<string>:10);cudaMemcpy 40\n")
+    equal(copied.count("\n"), 2, copied)
+    contains(written("x.folded", "--weight=sync_wait").decode(), "main (<string>:16);cudaDeviceSynchronize ")
+    equal(written("x.folded"), b"", "launches")
+
+
+def numbers(data):
+    """Of a protobuf message: (field, value) pairs."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        tag = varint()
+        if tag & 7 == 2:
+            n = varint()
+            yield tag >> 3, data[at:at + n]
+            at += n
+        else:
+            equal(tag & 7, 0, "wire type")
+            yield tag >> 3, varint()
+
+
+def packed(data):
+    return [value for _, value in numbers(b"".join(b"\x08" + part for part in re.findall(rb"[\x80-\xff]*[\x00-\x7f]", data)))]
+
+
+def test_pprof():
+    tracing()
+    profile = collections.defaultdict(list)
+    for field, value in numbers(gzip.decompress(written("x.pb.gz"))):
+        profile[field].append(value)
+    strings = [s.decode() for s in profile[6]]
+    equal(strings[0], "", "the first string")
+    kinds = [strings[dict(numbers(kind))[1]] for kind in profile[1]]
+    functions = {f[1]: (strings[f[2]], strings[f.get(4, 0)]) for f in (dict(numbers(f)) for f in profile[5])}
+    places = {}
+    for location in (dict(numbers(l)) for l in profile[4]):
+        line = dict(numbers(location[4]))
+        places[location[1]] = (*functions[line[1]], line.get(2, 0))
+    found = {}
+    for sample in (dict(numbers(s)) for s in profile[2]):
+        found[tuple(places[i] for i in packed(sample[1]))[:-1]] = dict(zip(kinds, packed(sample[2])))
+    stack = ("cudaMalloc", "", 0), ("allocate", "<string>", 6), ("main", "<string>", 12), ("<module>", "<string>", 17)
+    equal(found[stack]["bytes_held"], 5000, str(found))
+    pprof = shutil.which("pprof")
+    if not pprof:
+        print("# no pprof to read it with", flush=True)
+
+
+def test_page():
+    """It has all rows, and nothing in it can be taken for HTML."""
+    tracing()
+    page = written("x.html").decode()
+    rows = json.loads(re.search(r'<script type="application/json" id="data">\n(.*?)</script>', page, re.S)[1])
+    row, = [r for r in rows["rows"] if r[1] == "cudaMalloc" and r[5] == 5000]
+    equal(row[7:], ["<module>", "<string>", 17, "main", "<string>", 12, "allocate", "<string>", 6])
+    for bad in "http:", "https:", "<string>", "<module>":
+        assert bad not in page, f"{bad} in the page"
+
+
+def test_refused():
+    for flags, why in ((["--stacks=x.txt"], "it must be a file whose name ends in"), (["--weight=launches"], "--weight is of --stacks"),
+                       (["--stacks=x.html", "--weight=launches"], "other files have all"),
+                       (["--stacks=x.folded", "--weight=time"], "it must be launches, bytes_copied, bytes_held or sync_wait")):
+        done = command("trace", *flags, "--", "true")
+        equal(done.returncode, 2, done.stderr)
+        contains(done.stderr, why)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "python/stacks.h"
+
+enum { PID = 42, CODE = 0x1000, CHECK = 7, ID = 1 << 10 };
+
+/* A function of @name at line 10 of x.py, whose table has two lines of 4 bytes each. */
+static void send_code(struct python_stacks *stacks, uint32_t pid, uint64_t address, uint32_t check,
+		      const char *name)
+{
+	static const uint8_t table[] = { 4, 1, 4, 1 };
+	struct trace_code *event = calloc(1, sizeof(*event) + TRACE_LINES_SMALL);
+
+	assert_non_null(event);
+	event->header.type = TRACE_EVENT_CODE;
+	event->header.tgid = pid;
+	event->code = address;
+	event->check = check;
+	event->first_line = 10;
+	event->lines = TRACE_LINES_LNOTAB;
+	event->lines_n = event->lines_total = sizeof(table);
+	memcpy(event->line_table, table, sizeof(table));
+	event->name = (struct trace_text){ 1, (uint16_t)strlen(name), (uint32_t)strlen(name) };
+	memcpy(event->name_text, name, strlen(name));
+	event->file = (struct trace_text){ 1, 4, 4 };
+	memcpy(event->file_text, "x.py", 4);
+	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL), 0);
+	free(event);
+}
+
+static void send_stack(struct python_stacks *stacks, uint32_t pid, uint32_t id,
+		       const struct trace_frame *frames, uint32_t n, uint32_t flags)
+{
+	const size_t size = sizeof(struct trace_stack) + TRACE_STACK_SMALL * sizeof(*frames);
+	struct trace_stack *event = calloc(1, size);
+
+	assert_non_null(event);
+	event->header.type = TRACE_EVENT_STACK;
+	event->header.tgid = pid;
+	event->header.stack = id;
+	event->n = n;
+	event->flags = flags;
+	memcpy(event->frames, frames, n * sizeof(*frames));
+	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size), 0);
+	free(event);
+}
+
+static uint32_t path_of(const struct python_stacks *stacks, uint32_t pid, uint32_t id)
+{
+	const struct trace_header event = { .tgid = pid, .stack = id };
+
+	return python_stacks_path(stacks, &event);
+}
+
+static const struct python_place *place_of(const struct python_stacks *stacks, uint32_t path, uint32_t i)
+{
+	uint32_t n;
+	const uint32_t *places = python_stacks_places(stacks, path, &n);
+
+	assert_true(i < n);
+	return python_stacks_place(stacks, places[i]);
+}
+
+static const char *name_of(const struct python_stacks *stacks, uint32_t path, uint32_t i)
+{
+	return python_stacks_text(stacks, place_of(stacks, path, i)->name);
+}
+
+static int setup(void **state)
+{
+	return python_stacks_new((struct python_stacks **)state);
+}
+
+static int teardown(void **state)
+{
+	python_stacks_free(*state);
+	return 0;
+}
+
+static void test_path(void **state)
+{
+	struct python_stacks *stacks = *state;
+	const struct trace_frame frames[] = { { CODE, 5, CHECK }, { CODE, 0, CHECK } };
+	uint32_t path;
+
+	send_code(stacks, PID, CODE, CHECK, "f");
+	send_stack(stacks, PID, ID, frames, 2, 0);
+	path = path_of(stacks, PID, ID);
+	assert_true(path >= PYTHON_PATHS_MADE_UP);
+	assert_string_equal(name_of(stacks, path, 0), "f");
+	assert_string_equal(python_stacks_text(stacks, place_of(stacks, path, 0)->file), "x.py");
+	assert_int_equal(place_of(stacks, path, 0)->line, 11);
+	assert_int_equal(place_of(stacks, path, 1)->line, 10);
+	/* Equal ones are one, whatever their id and process. */
+	send_code(stacks, PID + 1, CODE + 64, CHECK, "f");
+	send_stack(stacks, PID + 1, ID + 1,
+		   (const struct trace_frame[]){ { CODE + 64, 6, CHECK }, { CODE + 64, 1, CHECK } }, 2, 0);
+	assert_int_equal(path_of(stacks, PID + 1, ID + 1), path);
+	/* f_lasti is -1 before the first instruction. */
+	send_stack(stacks, PID, ID + 2, (const struct trace_frame[]){ { CODE, UINT32_MAX, CHECK } }, 1, 0);
+	assert_int_equal(place_of(stacks, path_of(stacks, PID, ID + 2), 0)->line, 10);
+}
+
+/* An address that was used again is another function: its contents differ. */
+static void test_reused_address(void **state)
+{
+	struct python_stacks *stacks = *state;
+	const struct trace_frame other = { CODE, 5, CHECK + 1 };
+
+	send_code(stacks, PID, CODE, CHECK, "f");
+	send_stack(stacks, PID, ID, &other, 1, 0);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 0), "[unknown function]");
+	assert_int_equal(place_of(stacks, path_of(stacks, PID, ID), 0)->line, 0);
+	send_code(stacks, PID, CODE, CHECK + 1, "g");
+	send_stack(stacks, PID, ID, &other, 1, 0);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 0), "g");
+	/* Nor is it another process's. */
+	send_stack(stacks, PID + 1, ID, &other, 1, 0);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID + 1, ID), 0), "[unknown function]");
+}
+
+static void test_no_stack(void **state)
+{
+	struct python_stacks *stacks = *state;
+	const struct trace_frame frame = { CODE, 0, CHECK };
+	struct trace_header over = { .type = TRACE_EVENT_EXIT, .tgid = PID };
+
+	assert_int_equal(path_of(stacks, PID, TRACE_STACK_EMPTY), TRACE_STACK_EMPTY);
+	assert_string_equal(name_of(stacks, TRACE_STACK_EMPTY, 0), "[no Python code running]");
+	assert_int_equal(path_of(stacks, PID, ID), PYTHON_PATH_UNKNOWN);
+	send_code(stacks, PID, CODE, CHECK, "f");
+	send_stack(stacks, PID, ID, &frame, 1, TRACE_STACK_CUT);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 1), "[deeper stack]");
+	/* After its end nothing of a process is known. */
+	assert_int_equal(python_stacks_event(stacks, &over, sizeof(over)), 0);
+	assert_int_equal(path_of(stacks, PID, ID), PYTHON_PATH_UNKNOWN);
+	send_stack(stacks, PID, ID, &frame, 1, 0);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 0), "[unknown function]");
+}
+
+/* More ids than are kept: the newest are known, the oldest are said to be lost. */
+static void test_many(void **state)
+{
+	struct python_stacks *stacks = *state;
+	struct trace_frame frame = { CODE, 0, CHECK };
+
+	send_code(stacks, PID, CODE, CHECK, "f");
+	for (uint32_t i = 0; i < PYTHON_IDS + 10; i++)
+		send_stack(stacks, PID, ID + i, &frame, 1, 0);
+	assert_int_equal(path_of(stacks, PID, ID), PYTHON_PATH_UNKNOWN);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID + PYTHON_IDS + 9), 0), "f");
+	/* Defined again: what goes from the ring is the older one. */
+	send_stack(stacks, PID, ID + PYTHON_IDS + 9, &frame, 1, TRACE_STACK_CUT);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID + PYTHON_IDS + 9), 1), "[deeper stack]");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reused_address, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_stack, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
