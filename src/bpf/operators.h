@@ -48,20 +48,19 @@ static __always_inline bool is_there(const struct nest_entry *entry)
 	return !RETURN_ON_STACK || return_address(0, entry->sp) == entry->address;
 }
 
-/* Drops the operators that have ended by the time that their thread is at @sp. */
+/*
+ * Drops the operators that have ended by the time that their thread is at @sp. One within another has ended
+ * with that: of the outermost the return address is overwritten first, by the next call of its caller.
+ */
 static __always_inline void nest_trim(struct nest *nest, __u64 sp)
 {
 	for (__u32 i = 0; i < TRACE_OPERATORS_DEEP; i++) {
-		__u64 top = nest->n - 1; /* wraps if there is none */
-
-		SHOW_BOUND(top);
-		if (top >= TRACE_OPERATORS_DEEP) {
-			nest->n = 0;
+		if (i >= nest->n)
 			return;
-		}
-		if (sp < nest->at[top].sp && is_there(&nest->at[top]))
-			return;
-		nest->n = top;
+		if (sp < nest->at[i].sp && is_there(&nest->at[i]))
+			continue;
+		nest->n = i;
+		return;
 	}
 }
 

@@ -169,11 +169,22 @@ static __attribute__((noinline)) void call_deep(void)
 	traced_third(GIVE, room[0], 0, 0, 0, 0);
 }
 
+/* Leaves the stack below as it is. */
+static __attribute__((noinline)) void call_below(void)
+{
+	char room[4096];
+
+	asm volatile("" : : "r"(room) : "memory");
+	traced_third(GIVE, 0, 0, 0, 0, 0);
+}
+
 static void call_after(_unused_ void *userdata)
 {
 	for (unsigned i = 0; i < TIMES; i++) {
 		traced_inner(CALL_CUDA, 0, 0, 0, 0, 0);
 		call_deep();
+		traced_outer(CALL_ADD, 0, 0, 0, 0, 0);
+		call_below();
 	}
 }
 
@@ -183,12 +194,15 @@ static void what_is_deeper_than_an_ended_operator_is_not_its(void **state)
 	pid_t pid;
 
 	assert_int_equal(traced_run(call_after, NULL, &pid), 0);
-	check(tracing, pid, ADD, TIMES, TIMES);
+	check(tracing, pid, ADD, 2 * TIMES, TIMES);
 	tracing_drain(tracing);
 	for (unsigned i = 0; i < TIMES; i++) {
-		within(tracing, pid, 2 * i, ADD, ADD, 1);
+		within(tracing, pid, 5 * i, ADD, ADD, 1);
+		within(tracing, pid, 5 * i + 2, ADD, LINEAR, 2);
+		within(tracing, pid, 5 * i + 3, LINEAR, LINEAR, 1);
 #if defined(__x86_64__)
-		within(tracing, pid, 2 * i + 1, 0, 0, 0);
+		within(tracing, pid, 5 * i + 1, 0, 0, 0);
+		within(tracing, pid, 5 * i + 4, 0, 0, 0);
 #endif
 	}
 }
