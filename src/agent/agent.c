@@ -430,6 +430,7 @@ static int read_exporters(struct agent *agent, const struct options *options)
 		.host = options_text(options, OPT_dcgm_host),
 		.port = (unsigned)options_number(options, OPT_dcgm_port),
 		.path = options_text(options, OPT_dcgm_path),
+		.ca_file = options_text(options, OPT_dcgm_ca_file),
 		.node = text_or_empty(options_text(options, OPT_node_name)),
 		.refresh_ns = options_number(options, OPT_dcgm_refresh),
 		.strict = options_bool(options, OPT_dcgm_strict),

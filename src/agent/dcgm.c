@@ -23,8 +23,13 @@
 #define ANSWER_NS (CYCLE_NS + 5 * NSEC_PER_SEC)
 #define STALE_MIN_NS (20 * NSEC_PER_SEC)
 
-/* After a cycle it rests for so many times the CPU time of it: whoever runs an exporter chooses its page. */
+/*
+ * After a cycle it rests for so many times the CPU time of it: whoever runs an exporter chooses its page. A
+ * page has a share of the CPU time after which the rest makes nobody's rows stale.
+ */
 enum { RESTS = 4 };
+#define LOST_NS (2 * NSEC_PER_SEC) /* after its process was lost; then twice as long each time */
+#define LOST_LATEST_NS (60 * NSEC_PER_SEC)
 enum { MAX_STUCK = 2 };
 
 _Static_assert(DCGM_TARGETS_MAX <= 512, "src/dcgm/serve.c takes no more");
@@ -32,7 +37,7 @@ _Static_assert(DCGM_TARGETS_MAX <= 512, "src/dcgm/serve.c takes no more");
 struct dcgm {
 	struct model *model;
 	struct helper *helper;
-	char *path;
+	char *path, *ca_file;
 	unsigned port;
 	bool fixed; /* one exporter, which is configured: its GPUs are this node's */
 	bool strict;
@@ -45,6 +50,7 @@ struct dcgm {
 	bool listed; /* somebody has said which exporters there are */
 	int64_t asked_ns; /* boot clock; 0: never */
 	int64_t rests_until_ns; /* boot clock */
+	unsigned lost; /* its processes, in a row */
 	int64_t good_ns; /* when a page was read last; 0: never */
 	bool here; /* it has known GPUs of this node */
 	char logged[256]; /* the trouble with the process that was logged last */
@@ -121,6 +127,7 @@ static void end_cycle(struct dcgm *d, const struct dcgm_end *end)
 	int64_t now_ns = clock_boot_ns(), good_ns = 0;
 
 	d->asked = false;
+	d->lost = 0;
 	d->rests_until_ns = now_ns + RESTS * CLAMP(end->cpu_ns, INT64_C(0), (int64_t)ANSWER_NS);
 	helper_deadline(d->helper, 0);
 	log_trouble(d, "");
@@ -201,6 +208,16 @@ static void take_answer(const void *message, size_t n, int fd, void *userdata)
 		end_cycle(d, &answer.end);
 }
 
+/* It has told no CPU time: all of the cycle's may have been. */
+static void rest_after_loss(struct dcgm *d)
+{
+	const int64_t now_ns = clock_boot_ns();
+	const int64_t cycle_ns = CLAMP(now_ns - d->asked_ns, INT64_C(0), (int64_t)ANSWER_NS);
+
+	d->rests_until_ns = now_ns + MAX(RESTS * cycle_ns, MIN(LOST_NS << MIN(d->lost, 6u), LOST_LATEST_NS));
+	d->lost++;
+}
+
 static void on_helper_lost(bool hung, void *userdata)
 {
 	struct dcgm *d = userdata;
@@ -210,6 +227,7 @@ static void on_helper_lost(bool hung, void *userdata)
 	if (!d->asked)
 		return;
 	d->asked = false;
+	rest_after_loss(d);
 	dcgm_targets_drop_coming(&d->targets);
 	log_trouble(d, why);
 	say_failed(d, why);
@@ -249,6 +267,8 @@ static int send_part(struct dcgm *d, uint32_t at)
 	question.more = at + question.n < d->targets.n;
 	question.strict = d->strict;
 	question.here = d->fixed;
+	snprintf(question.ca_file, sizeof(question.ca_file), "%s", d->ca_file);
+	question.page_cpu_ns = d->stale_after_ns / 2 / RESTS / d->targets.n;
 	memcpy(question.nodes, d->nodes, sizeof(question.nodes));
 	for (uint32_t i = 0; i < question.n; i++) {
 		const struct exporter *e = &d->targets.list[at + i];
@@ -368,11 +388,12 @@ int dcgm_new(sd_event *event, struct model *model, const struct dcgm_config *con
 	d->model = model;
 	d->port = config->port;
 	d->path = strdup(config->path);
+	d->ca_file = strdup(config->ca_file ? config->ca_file : "");
 	d->reading = calloc(1, sizeof(*d->reading));
 	d->strict = config->strict;
 	d->refresh_ns = config->refresh_ns;
 	d->stale_after_ns = MAX(2 * config->refresh_ns, STALE_MIN_NS);
-	if (!d->path || !d->reading)
+	if (!d->path || !d->ca_file || !d->reading)
 		return -ENOMEM;
 	set_nodes(d, config->node ? config->node : "");
 	r = config->host && *config->host ? set_host(d, config->host) : 0;
@@ -395,6 +416,7 @@ void dcgm_free(struct dcgm *d)
 	free(d->next);
 	free(d->reading);
 	free(d->path);
+	free(d->ca_file);
 	free(d);
 }
 

@@ -36,6 +36,7 @@ struct dcgm_config {
 	const char *host; /* the one exporter: a name, an address or a URL; "": those of dcgm_set_targets() */
 	unsigned port;
 	const char *path; /* begins with a slash */
+	const char *ca_file; /* to verify https:// with; "": the system's certificates */
 	const char *node; /* this node's name in its cluster; "": the host's */
 	int64_t refresh_ns;
 	bool strict;

@@ -147,11 +147,18 @@ bool dcgm_targets_take(struct dcgm_targets *targets, struct dcgm_part *part, siz
 	       take_devices(e, part);
 }
 
+/* One that fails in turns would write a line each time. */
 static void log_change(struct exporter *e, enum scrape_failure failure)
 {
-	if (failure == SCRAPE_READ && e->failure != SCRAPE_READ)
+	static struct log_limit limit = { .burst = 10,
+					  .interval_ns = 600 * NSEC_PER_SEC,
+					  .what = "changes of DCGM exporters" };
+
+	if (failure == e->failure || !log_limit_allow(&limit))
+		return;
+	if (failure == SCRAPE_READ)
 		log_notice("the DCGM exporter %s is read again", e->url);
-	else if (failure != SCRAPE_READ && failure != e->failure)
+	else
 		log_warning("the DCGM exporter %s%s", e->error,
 			    e->boot_ns ? "; what it said before stays" : "");
 }

@@ -310,6 +310,19 @@ static void find_home_config(struct kube_settings *settings)
 		snprintf(settings->kubeconfig, sizeof(settings->kubeconfig), "%s/.kube/config", home);
 }
 
+/* Where this agent runs, by the service account: others than its administrators may not make pods there. */
+static void find_own_namespace(const struct options *options, char *out, size_t size)
+{
+	char path[PATH_MAX];
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/namespace", or_empty(options_text(options, OPT_kube_account)));
+	if (read_file(path, out, size - 1, &n) < 0)
+		n = 0;
+	out[n] = '\0';
+	out[strcspn(out, " \t\r\n,*")] = '\0';
+}
+
 bool kube_configure(const struct options *options, const char *exporters, struct kube_config *ret_config)
 {
 	enum tristate enabled = (enum tristate)options_number(options, OPT_kube_enabled);
@@ -328,6 +341,10 @@ bool kube_configure(const struct options *options, const char *exporters, struct
 	COPY_SETTING(s->pod_group, or_empty(options_text(options, OPT_workload_pod_group)));
 	COPY_SETTING(s->resources, or_empty(options_text(options, OPT_workload_resources)));
 	COPY_SETTING(s->exporters, or_empty(exporters));
+	COPY_SETTING(s->namespace, or_empty(options_text(options, OPT_kube_namespace)));
+	COPY_SETTING(s->exporter_namespaces, or_empty(options_text(options, OPT_dcgm_namespaces)));
+	if (!s->exporter_namespaces[0])
+		find_own_namespace(options, s->exporter_namespaces, sizeof(s->exporter_namespaces));
 	s->cache = (uint32_t)options_number(options, OPT_kube_cache);
 	s->watch_ns = options_number(options, OPT_kube_watch_timeout);
 	find_node_name(options, s);

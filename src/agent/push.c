@@ -421,6 +421,7 @@ int push_configure(const struct options *options, struct push_config *ret_config
 	COPY_SETTING(s->url, or_empty(options_text(options, OPT_push_url)));
 	COPY_SETTING(s->cluster, or_empty(options_text(options, OPT_push_cluster)));
 	COPY_SETTING(s->folder, place_state(options, &place));
+	COPY_SETTING(s->ca_file, or_empty(options_text(options, OPT_push_ca_file)));
 	s->queue_bytes = (uint64_t)options_number(options, OPT_push_queue);
 	for (n = strlen(s->url); n > 0 && s->url[n - 1] == '/'; n--)
 		s->url[n - 1] = '\0';

@@ -26,6 +26,7 @@ enum {
 struct transfer {
 	CURL *easy; /* kept for the next page */
 	struct page *page; /* NULL: the transfer is free */
+	int64_t cpu_ns, cpu_max_ns; /* that it took; that it may take, 0: no limit */
 	struct dcgm_outcome outcome;
 	int error; /* of page_feed() */
 	char words[CURL_ERROR_SIZE];
@@ -73,6 +74,7 @@ void fetcher_free(struct fetcher *f)
 static size_t on_body(char *data, size_t size, size_t n, void *userdata)
 {
 	struct transfer *t = userdata;
+	const int64_t begin_ns = clock_thread_cpu_ns();
 	long status = 0;
 
 	n *= size;
@@ -82,10 +84,13 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata)
 		t->error = page_feed(t->page, data, n);
 	if (t->error == 0 && t->outcome.bytes > PAGE_BYTES_MAX)
 		t->error = -EFBIG;
+	t->cpu_ns += clock_thread_cpu_ns() - begin_ns;
+	if (t->error == 0 && t->cpu_max_ns > 0 && t->cpu_ns > t->cpu_max_ns)
+		t->error = -EDQUOT;
 	return t->error == 0 ? n : 0;
 }
 
-static int set_up(const struct fetcher *f, struct transfer *t, const char *url)
+static int set_up(const struct fetcher *f, struct transfer *t, const char *ca_file, const char *url)
 {
 	CURL *easy = t->easy ? t->easy : curl_easy_init();
 
@@ -101,6 +106,11 @@ static int set_up(const struct fetcher *f, struct transfer *t, const char *url)
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, f->headers);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "gpusonde/" GPUSONDE_VERSION);
+	if (*ca_file) {
+		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+		curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file);
+		curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* it may be replaced */
+	}
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)PAGE_MS);
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 64L << 10);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->words);
@@ -126,10 +136,12 @@ static int begin_page(struct fetcher *f, const struct fetch_config *config, stru
 	t->outcome.message = DCGM_TARGET;
 	t->outcome.target = target;
 	t->error = 0;
+	t->cpu_ns = 0;
+	t->cpu_max_ns = config->page_cpu_ns;
 	t->words[0] = '\0';
 	r = page_new(config->strict, config->here, asked->node, config->nodes, &t->page);
 	if (r == 0)
-		r = set_up(f, t, asked->url);
+		r = set_up(f, t, config->ca_file, asked->url);
 	if (r == 0 && curl_multi_add_handle(f->multi, t->easy) != CURLM_OK)
 		r = -ENOMEM;
 	if (r < 0)
@@ -154,6 +166,9 @@ static void judge_page(struct transfer *t)
 		set_failed_page(t, SCRAPE_FAILED_BODY, text);
 	} else if (t->error == -EFBIG) {
 		set_failed_page(t, SCRAPE_FAILED_TOO_LONG, "longer than 512 MiB");
+	} else if (t->error == -EDQUOT) {
+		snprintf(text, sizeof(text), "more than %lld ms", (long long)(t->cpu_max_ns / NSEC_PER_MSEC));
+		set_failed_page(t, SCRAPE_FAILED_CPU, text);
 	} else if (t->error < 0) {
 		set_failed_page(t, SCRAPE_FAILED_TRANSPORT, strerror(-t->error));
 	}

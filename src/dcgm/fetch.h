@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Reads the pages of many exporters: at most 15 at once, each for at most 10 seconds, all within 30.
- * HTTP/1.1, no redirection, no proxy; gzip is taken. Bodies are parsed as they come.
+ * HTTP/1.1, no redirection, no proxy; gzip is taken. Bodies are parsed as they come. Whoever runs an exporter
+ * chooses its page: one that takes more CPU time than its share is given up, and the others are read.
  */
 #pragma once
 
@@ -12,6 +13,8 @@ enum { FETCH_AT_ONCE = 15 };
 /* What all exporters of a cycle have in common; borrowed. */
 struct fetch_config {
 	bool strict, here;
+	const char *ca_file; /* "": the system's certificates */
+	int64_t page_cpu_ns; /* that reading one page may take; 0: no limit */
 	const char *const *nodes; /* NULL-terminated */
 	/* Each exporter's, in the order in which they end. @page: NULL unless it was read. */
 	int (*done)(const struct dcgm_outcome *outcome, const struct page *page, void *userdata);

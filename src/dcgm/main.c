@@ -26,11 +26,13 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = fetcher_new(&fetcher);
 	if (r == 0)
-		r = confine(&dcgm_confinement, atoi(argv[2]));
-	while (r == 0) {
 		r = dcgm_receive(HELPER_SOCKET, &request);
+	if (r == 0)
+		r = dcgm_confine(&request.question, atoi(argv[2]));
+	while (r == 0) {
+		r = dcgm_answer(fetcher, HELPER_SOCKET, &request);
 		if (r == 0)
-			r = dcgm_answer(fetcher, HELPER_SOCKET, &request);
+			r = dcgm_receive(HELPER_SOCKET, &request);
 	}
 	free(request.asked);
 	return r == -EPROTONOSUPPORT ? HELPER_FOREIGN : r == 1 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdint.h>
 
 #include "dcgm/reason.h"
@@ -31,6 +32,8 @@ struct dcgm_question {
 	uint32_t more; /* 1: another part follows */
 	uint32_t strict;
 	uint32_t here; /* 1: their GPUs are this node's, whatever their pages say */
+	char ca_file[PATH_MAX]; /* to verify them with, of the first question; "": the system's */
+	int64_t page_cpu_ns; /* CPU time that one page may take; 0: as much as it needs */
 	char nodes[2][DCGM_NODE_MAX]; /* what this node is called; "": one name less */
 	struct dcgm_asked asked[DCGM_ASKED_MAX]; /* only @n are sent */
 };

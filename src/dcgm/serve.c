@@ -11,30 +11,34 @@
 #include "base/fd.h"
 #include "base/macro.h"
 #include "config.h"
+#include "helper/below.h"
 #include "helper/message.h"
 
-/* What resolving names and TLS open. Folders: files in them are replaced. */
-static const char *const opened[] = {
-	"/etc",
-	"/run/systemd/resolve",
-	"/run/resolvconf",
-	"/run/NetworkManager",
-	"/usr/lib/ssl",
-	"/usr/share/ca-certificates",
-	NULL,
-};
+int dcgm_confine(const struct dcgm_question *question, pid_t owner)
+{
+	/* What resolving names and TLS open. Folders: files in them are replaced. */
+	static const char *const opened[] = {
+		"/etc",         "/run/systemd/resolve",       "/run/resolvconf", "/run/NetworkManager",
+		"/usr/lib/ssl", "/usr/share/ca-certificates",
+	};
+	static struct below below;
+	/*
+	 * Memory: fifteen pages of at most 3 MiB, libcurl with its TLS library, a thread for each name
+	 * that is being resolved.
+	 */
+	const struct confinement confinement = {
+		.name = "gpusonde-dcgm",
+		.opens = true,
+		.connects = true,
+		.below = below.list,
+		.memory_bytes = UINT64_C(512) << 20,
+	};
 
-/*
- * Memory: fifteen pages of at most 3 MiB, libcurl with its TLS library, a thread for each name that is being
- * resolved.
- */
-const struct confinement dcgm_confinement = {
-	.name = "gpusonde-dcgm",
-	.opens = true,
-	.connects = true,
-	.below = opened,
-	.memory_bytes = UINT64_C(512) << 20,
-};
+	for (size_t i = 0; i < ARRAY_SIZE(opened); i++)
+		below_add(&below, opened[i]);
+	below_add_folder_of(&below, question->ca_file);
+	return confine(&confinement, owner);
+}
 
 enum { ASKED_MAX = 512 };
 
@@ -91,6 +95,7 @@ int dcgm_receive(int channel, struct dcgm_request *request)
 	} while (r == 0 && request->question.more);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(request->question.nodes); i++)
 		request->question.nodes[i][DCGM_NODE_MAX - 1] = '\0';
+	request->question.ca_file[sizeof(request->question.ca_file) - 1] = '\0';
 	return r;
 }
 
@@ -168,6 +173,8 @@ int dcgm_answer(struct fetcher *fetcher, int channel, const struct dcgm_request 
 	const int64_t begin_cpu_ns = cpu_ns();
 	struct fetch_config config = { .strict = question->strict,
 				       .here = question->here,
+				       .ca_file = question->ca_file,
+				       .page_cpu_ns = question->page_cpu_ns,
 				       .nodes = nodes,
 				       .done = send_outcome,
 				       .userdata = &channel };

@@ -21,8 +21,6 @@
 #include "dcgm/fetch.h"
 #include "helper/confine.h"
 
-extern const struct confinement dcgm_confinement;
-
 /* All parts of the next question, whose exporters are in *ret_asked, the caller's. */
 struct dcgm_request {
 	struct dcgm_question question; /* of the newest part */
@@ -32,5 +30,7 @@ struct dcgm_request {
 
 /* 1: the agent has ended; -EPROTONOSUPPORT: it is of another version; -errno. Reuses the request's memory. */
 int dcgm_receive(int channel, struct dcgm_request *request);
+/* What the process gives up before it looks at a page. @question: the first. */
+int dcgm_confine(const struct dcgm_question *question, pid_t owner);
 /* 0 or -errno: the agent is gone. */
 int dcgm_answer(struct fetcher *fetcher, int channel, const struct dcgm_request *request);

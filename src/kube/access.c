@@ -12,25 +12,32 @@
 
 /* ---- files ---- */
 
+/* Tokens and keys do not stay in memory that is given back. */
+static void wipe(char *data, size_t n)
+{
+	if (data)
+		explicit_bzero(data, n);
+	free(data);
+}
+
 static int read_whole(const char *path, size_t max, char **ret_data, size_t *ret_n)
 {
-	_cleanup_free_ char *data = malloc(max + 1);
-	char *fitted;
-	size_t n;
-	int r;
+	char *data = malloc(max + 1), *fitted = NULL;
+	size_t n = 0;
+	int r = data ? read_file(path, data, max, &n) : -ENOMEM;
 
-	if (!data)
-		return -ENOMEM;
-	r = read_file(path, data, max, &n);
-	if (r < 0)
-		return r;
-	fitted = realloc(data, n + 1);
-	if (fitted)
-		data = fitted;
-	data[n] = '\0';
-	*ret_data = TAKE_PTR(data);
-	*ret_n = n;
-	return 0;
+	if (r == 0) {
+		fitted = malloc(n + 1);
+		r = fitted ? 0 : -ENOMEM;
+	}
+	if (r == 0) {
+		memcpy(fitted, data, n);
+		fitted[n] = '\0';
+		*ret_data = fitted;
+		*ret_n = n;
+	}
+	wipe(data, max + 1);
+	return r;
 }
 
 /* A token is one word; what ends it is cut off. */
@@ -80,17 +87,19 @@ static bool is_usable_key(char *data, _unused_ size_t *n)
 /* True: the file has other content than before, which can be used. */
 static bool read_again(struct access_file *file, size_t max, bool (*usable)(char *data, size_t *n))
 {
-	_cleanup_free_ char *data = NULL;
-	char *old = file->data;
-	size_t n;
+	char *data;
+	size_t n, read;
 
-	if (!file->path || read_whole(file->path, max, &data, &n) < 0 || !usable(data, &n))
+	if (!file->path || read_whole(file->path, max, &data, &read) < 0)
 		return false;
-	if (old && n == file->n && memcmp(old, data, n) == 0)
+	n = read;
+	if (!usable(data, &n) || (file->data && n == file->n && memcmp(file->data, data, n) == 0)) {
+		wipe(data, read);
 		return false;
-	file->data = TAKE_PTR(data);
+	}
+	wipe(file->data, file->n);
+	file->data = data;
 	file->n = n;
-	free(old);
 	return true;
 }
 
@@ -273,9 +282,7 @@ int access_load(const struct access_config *config, struct access *ret_access, c
 static void file_done(struct access_file *file)
 {
 	free(file->path);
-	if (file->data)
-		explicit_bzero(file->data, file->n);
-	free(file->data);
+	wipe(file->data, file->n);
 	*file = (struct access_file){ 0 };
 }
 

@@ -141,11 +141,13 @@ static void set_tls(CURL *easy, const struct access *access)
 	set_blob(easy, CURLOPT_SSLKEY_BLOB, &access->key);
 }
 
-static void set_limits(CURL *easy, int64_t quiet_ns)
+static void set_limits(CURL *easy, const struct request_limits *limits)
 {
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)MAX(quiet_ns / NSEC_PER_SEC, INT64_C(1)));
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
+			 (long)MAX(limits->quiet_ns / NSEC_PER_SEC, INT64_C(1)));
+	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)MAX(limits->whole_ns / NSEC_PER_MSEC, INT64_C(1)));
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)PIECE_BYTES);
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -182,18 +184,18 @@ static int add_line(struct curl_slist **list, const char *line)
 static int set_headers(struct request *request, const char *accept)
 {
 	const struct access *access = request->client->access;
-	_cleanup_free_ char *token = NULL;
-	char line[256];
-	int r;
+	char line[256], *token;
+	int n, r;
 
 	snprintf(line, sizeof(line), "Accept: %s", accept);
 	r = add_line(&request->headers, line);
 	if (r == 0 && access->token.data && strncmp(access->server, "https://", 8) == 0) {
-		if (asprintf(&token, "Authorization: Bearer %s", access->token.data) < 0) {
-			token = NULL;
+		n = asprintf(&token, "Authorization: Bearer %s", access->token.data);
+		if (n < 0)
 			return -ENOMEM;
-		}
 		r = add_line(&request->headers, token);
+		explicit_bzero(token, (size_t)n);
+		free(token);
 	}
 	curl_easy_setopt(request->easy, CURLOPT_USERAGENT, "gpusonde/" GPUSONDE_VERSION);
 	curl_easy_setopt(request->easy, CURLOPT_HTTPHEADER, request->headers);
@@ -243,6 +245,9 @@ static void request_free(struct request *request)
 	if (!request)
 		return;
 	curl_easy_cleanup(request->easy);
+	/* One of them has the token. */
+	for (struct curl_slist *line = request->headers; line; line = line->next)
+		explicit_bzero(line->data, strlen(line->data));
 	curl_slist_free_all(request->headers);
 	curl_slist_free_all(request->connect_to);
 	json_reader_free(request->refusal);
@@ -250,8 +255,9 @@ static void request_free(struct request *request)
 }
 DEFINE_CLEANUP(struct request *, request_free, request_freep)
 
-int client_get(struct client *client, const char *path, const char *accept, int64_t quiet_ns,
-	       const struct request_ops *ops, void *userdata, struct request **ret_request)
+int client_get(struct client *client, const char *path, const char *accept,
+	       const struct request_limits *limits, const struct request_ops *ops, void *userdata,
+	       struct request **ret_request)
 {
 	_cleanup_(request_freep) struct request *request = calloc(1, sizeof(*request));
 	int r;
@@ -264,7 +270,7 @@ int client_get(struct client *client, const char *path, const char *accept, int6
 	request->easy = curl_easy_init();
 	if (!request->easy)
 		return -ENOMEM;
-	set_limits(request->easy, quiet_ns);
+	set_limits(request->easy, limits);
 	set_tls(request->easy, client->access);
 	set_callbacks(request);
 	r = set_headers(request, accept);

@@ -32,16 +32,26 @@ struct client_figures {
 	uint64_t requests, bytes; /* of answers, headers included */
 };
 
+/* When a request is given up. */
+struct request_limits {
+	int64_t quiet_ns; /* no byte has come for so long */
+	int64_t whole_ns; /* it has not ended so long after it began, whatever comes */
+};
+
+/* What one object, or a short list, is waited for: a server that drips would hold up all others. */
+#define REQUEST_LIMITS_SHORT ((const struct request_limits){ 10 * NSEC_PER_SEC, 30 * NSEC_PER_SEC })
+
 int client_new(struct access *access, struct client **ret_client);
 void client_free(struct client *client);
 DEFINE_CLEANUP(struct client *, client_free, client_freep)
 
 /*
- * Begins GET @path, which begins with "/", with the header Accept; it fails if no byte comes for @quiet_ns.
- * *ret_request is valid until done(). -errno: it could not begin, and done() is not called.
+ * Begins GET @path, which begins with "/", with the header Accept. *ret_request is valid until done().
+ * -errno: it could not begin, and done() is not called.
  */
-int client_get(struct client *client, const char *path, const char *accept, int64_t quiet_ns,
-	       const struct request_ops *ops, void *userdata, struct request **ret_request);
+int client_get(struct client *client, const char *path, const char *accept,
+	       const struct request_limits *limits, const struct request_ops *ops, void *userdata,
+	       struct request **ret_request);
 /* Ends it without done(). NULL does nothing. */
 void client_cancel(struct client *client, struct request *request);
 /* Whether an answer of status 200 has begun. */

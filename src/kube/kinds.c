@@ -13,7 +13,6 @@
 #define FOUND_NS (600 * NSEC_PER_SEC)
 #define MISSING_NS (60 * NSEC_PER_SEC)
 #define FAILED_NS (30 * NSEC_PER_SEC)
-#define QUIET_NS (10 * NSEC_PER_SEC)
 
 /* A kind that the API was asked about. */
 struct asked {
@@ -223,8 +222,8 @@ int kinds_ask(struct kinds *kinds, const struct owner_ref *ref, void (*done)(voi
 	if (r == 0)
 		r = json_reader_reset(kinds->reader);
 	if (r == 0)
-		r = client_get(kinds->client, path.data, "application/json", QUIET_NS, &ops, kinds,
-			       &kinds->request);
+		r = client_get(kinds->client, path.data, "application/json", &REQUEST_LIMITS_SHORT, &ops,
+			       kinds, &kinds->request);
 	strbuf_done(&path);
 	if (r < 0) { /* not again for a while */
 		kinds->asking.until_ns = clock_mono_ns() + MISSING_NS;

@@ -14,7 +14,6 @@
 
 #define AGAIN_NS (600 * NSEC_PER_SEC)
 #define FAILED_NS (60 * NSEC_PER_SEC)
-#define QUIET_NS (10 * NSEC_PER_SEC)
 
 struct node_labels {
 	struct client *client;
@@ -94,7 +93,7 @@ int64_t node_labels_step(struct node_labels *labels, int64_t now_ns)
 		(void)client_get(labels->client, labels->path,
 				 "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, "
 				 "application/json",
-				 QUIET_NS, &ops, labels, &labels->request);
+				 &REQUEST_LIMITS_SHORT, &ops, labels, &labels->request);
 	return labels->due_ns;
 }
 

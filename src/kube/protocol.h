@@ -55,6 +55,8 @@ struct kube_settings {
 	char pod_run[400], pod_group[400]; /* "label:KEY", "annotation:KEY", "KEY" of a label; "": none */
 	char resources[4096]; /* further names of GPUs, separated by commas (model/gpu_resource.h) */
 	char exporters[2048]; /* a label selector; "": none are looked for */
+	char exporter_namespaces[2048]; /* theirs, separated by commas; "*": all */
+	char namespace[64]; /* whose pods are asked for; "": all */
 	uint32_t cache; /* owners that are kept */
 	uint32_t reserved;
 	int64_t watch_ns; /* after which the server is to end a watch */
@@ -85,7 +87,7 @@ struct kube_end {
 	uint64_t bytes, requests, lists, failures; /* since the answer before */
 	uint32_t replace; /* 1: another process must be asked: the configuration has changed */
 	uint32_t pods; /* of the node */
-	uint32_t exporters_skipped; /* that have no address of a pod, or are not ready */
+	uint32_t exporters_skipped; /* that have no address of a pod, are not ready, or of other namespaces */
 	uint32_t fallbacks; /* pods whose owners cannot be read */
 	char error[256]; /* why the outcome is not KUBE_OK; "" */
 	char note[256]; /* what else is to be said; "" */

@@ -14,6 +14,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "config.h"
+#include "helper/below.h"
 #include "helper/message.h"
 #include "kube/node_labels.h"
 #include "kube/slices.h"
@@ -22,8 +23,6 @@
 #include "kube/watch.h"
 
 #define STEP_NS NSEC_PER_SEC /* at the latest so soon: credentials, pods to forget */
-
-enum { BELOW_MAX = 24 };
 
 struct kube_server {
 	struct kube_settings settings;
@@ -95,10 +94,24 @@ static int add_query(struct strbuf *query, const char *node)
 	return query->failed ? -ENOMEM : 0;
 }
 
+/* Of all namespaces, or of one: what a Role permits. */
+static int add_path(struct strbuf *path, const char *namespace)
+{
+	if (*namespace && !url_is_segment(namespace))
+		return -EINVAL;
+	strbuf_adds(path, "/api/v1/");
+	if (*namespace) {
+		strbuf_adds(path, "namespaces/");
+		url_add(path, namespace);
+		strbuf_adds(path, "/");
+	}
+	strbuf_adds(path, "pods");
+	return path->failed ? -ENOMEM : 0;
+}
+
 static int watch_pods(struct kube_server *s)
 {
 	struct watch_config config = {
-		.path = "/api/v1/pods",
 		.paths = node_pod_paths,
 		.paths_n = node_pod_paths_n,
 		.ops = node_pod_ops,
@@ -109,15 +122,20 @@ static int watch_pods(struct kube_server *s)
 		.userdata = &s->pods,
 		.timeout_ns = s->settings.watch_ns,
 	};
-	struct strbuf query;
+	struct strbuf query, path;
 	int r;
 
 	strbuf_init(&query, 0);
+	strbuf_init(&path, 0);
 	r = add_query(&query, s->settings.node);
+	if (r == 0)
+		r = add_path(&path, s->settings.namespace);
 	config.query = query.data;
+	config.path = path.data;
 	if (r == 0)
 		r = watch_new(s->client, &config, &s->watch);
 	strbuf_done(&query);
+	strbuf_done(&path);
 	return r;
 }
 
@@ -241,6 +259,20 @@ static void note_no_pods(struct kube_server *s)
 	add_note_text(&s->end, text);
 }
 
+/* Whoever may make pods in a namespace could state rows for any pod by one with an exporter's labels. */
+static void note_foreign_exporters(struct kube_server *s)
+{
+	char text[sizeof(s->end.note)];
+
+	if (!s->tables.exporters_foreign)
+		return;
+	snprintf(text, sizeof(text),
+		 "%u pod%s with the labels of exporters in other namespaces than dcgm.namespaces, %s for "
+		 "example: not read",
+		 s->tables.exporters_foreign, s->tables.exporters_foreign == 1 ? "" : "s", s->tables.foreign);
+	add_note_text(&s->end, text);
+}
+
 static void make_tables(struct kube_server *s)
 {
 	if (!watch_state(s->watch)->listed)
@@ -279,6 +311,7 @@ static void tell_state(struct kube_server *s)
 			 s->tables.list[KUBE_EXPORTERS].dropped;
 	add_note_text(&s->end, s->access.note);
 	note_no_pods(s);
+	note_foreign_exporters(s);
 	add_note_text(&s->end, node_labels_error(s->labels));
 	add_note_text(&s->end, slices_error(s->slices));
 	note_owners(s);
@@ -336,46 +369,8 @@ int kube_receive(int channel, struct kube_question *ret_question)
 
 /* ---- confinement ---- */
 
-/* Where the files lie that may be read again: folders, since files are replaced by links to others. */
-struct below {
-	char paths[BELOW_MAX][PATH_MAX];
-	const char *list[BELOW_MAX + 1];
-	unsigned n;
-};
-
-static void add_folder(struct below *below, const char *path)
-{
-	if (below->n == BELOW_MAX || !*path)
-		return;
-	snprintf(below->paths[below->n], PATH_MAX, "%s", path);
-	below->list[below->n] = below->paths[below->n];
-	below->n++;
-}
-
-static void add_folder_of(struct below *below, const char *path)
-{
-	char resolved[PATH_MAX], folder[PATH_MAX];
-	const char *paths[] = { path, path ? realpath(path, resolved) : NULL };
-
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
-		const char *slash = paths[i] ? strrchr(paths[i], '/') : NULL;
-
-		if (!slash || slash == paths[i])
-			continue;
-		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - paths[i]), paths[i]);
-		add_folder(below, folder);
-	}
-}
-
 int kube_server_confine(struct kube_server *s, pid_t owner)
 {
-	/* What libraries read: names, their resolvers, the system's certificates. */
-	static const char *const system[] = {
-		"/etc/resolv.conf",   "/etc/hosts",    "/etc/host.conf",
-		"/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
-		"/etc/ssl",           "/etc/pki",      "/usr/share/ca-certificates",
-		"/usr/lib/ssl"
-	};
 	static struct below below;
 	const struct confinement confinement = {
 		.name = "gpusonde-kube",
@@ -388,16 +383,14 @@ int kube_server_confine(struct kube_server *s, pid_t owner)
 		.memory_bytes = UINT64_C(256) << 20,
 	};
 
+	/* Where the files lie that may be read again. */
 	below.n = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(system); i++)
-		add_folder(&below, system[i]);
-	if (s->access.folder)
-		add_folder(&below, s->access.folder);
-	add_folder_of(&below, s->access.ca.path);
-	add_folder_of(&below, s->access.certificate.path);
-	add_folder_of(&below, s->access.key.path);
-	add_folder_of(&below, s->access.token.path);
-	below.list[below.n] = NULL;
+	below_add_network(&below);
+	below_add(&below, s->access.folder);
+	below_add_folder_of(&below, s->access.ca.path);
+	below_add_folder_of(&below, s->access.certificate.path);
+	below_add_folder_of(&below, s->access.key.path);
+	below_add_folder_of(&below, s->access.token.path);
 	return confine(&confinement, owner);
 }
 
@@ -419,6 +412,8 @@ static void terminate(struct kube_settings *settings)
 	END(pod_group);
 	END(resources);
 	END(exporters);
+	END(exporter_namespaces);
+	END(namespace);
 #undef END
 }
 
@@ -433,6 +428,7 @@ int kube_server_new(const struct kube_settings *settings, struct kube_server **r
 	terminate(&s->settings);
 	s->made_pods = s->made_walk = UINT64_MAX;
 	tables_init(&s->tables);
+	s->tables.exporter_namespaces = s->settings.exporter_namespaces;
 	r = begin_asking(s);
 	if (r < 0 && !s->error[0])
 		snprintf(s->error, sizeof(s->error), "%s", strerror(-r));

@@ -12,7 +12,6 @@
 #include "kube/url.h"
 
 #define AGAIN_NS (60 * NSEC_PER_SEC)
-#define QUIET_NS (10 * NSEC_PER_SEC)
 
 /* The API's versions, the newest first: that of Kubernetes 1.34, 1.33 and 1.32. */
 static const char *const versions[] = { "v1", "v1beta2", "v1beta1" };
@@ -159,8 +158,8 @@ int64_t slices_step(struct slices *s, int64_t now_ns)
 	row_list_clear(&s->coming);
 	s->due_ns = now_ns + AGAIN_NS;
 	if (json_reader_reset(s->reader) == 0)
-		(void)client_get(s->client, s->paths[s->version], "application/json", QUIET_NS, &ops, s,
-				 &s->request);
+		(void)client_get(s->client, s->paths[s->version], "application/json", &REQUEST_LIMITS_SHORT,
+				 &ops, s, &s->request);
 	return s->due_ns;
 }
 

@@ -95,12 +95,33 @@ static void add_pod_rows(struct tables *tables, const struct node_pods *pods, co
 	}
 }
 
+/* Whether @name is in @list, which is separated by commas. */
+static bool has_namespace(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = list; at && *at; at += *at == ',') {
+		size_t length = strcspn(at += strspn(at, " "), ", ");
+
+		if ((length == 1 && *at == '*') || (length == n && memcmp(at, name, n) == 0))
+			return true;
+		at += strcspn(at, ",");
+	}
+	return false;
+}
+
 static void add_exporter(struct tables *tables, const struct node_pod *pod)
 {
 	struct kube_exporter *row;
 
 	if (pod->gone_ns || !pod->selected)
 		return;
+	if (!has_namespace(tables->exporter_namespaces, pod->namespace)) {
+		tables->exporters_skipped++;
+		tables->exporters_foreign++;
+		PUT_TEXT(tables->foreign, pod->namespace);
+		return;
+	}
 	if (!pod->running || !pod->ready || !address_is_pods(pod->address)) {
 		tables->exporters_skipped++;
 		return;
@@ -119,7 +140,7 @@ void tables_make(struct tables *tables, const struct node_pods *pods, struct wal
 	row_list_clear(&tables->list[KUBE_OWNERS]);
 	row_list_clear(&tables->list[KUBE_EXPORTERS]);
 	row_list_clear(&tables->list[KUBE_HEALTH]);
-	tables->exporters_skipped = tables->fallbacks = 0;
+	tables->exporters_skipped = tables->exporters_foreign = tables->fallbacks = 0;
 	for (uint32_t i = 0; i < pods->n; i++) {
 		struct workload_owner owner;
 		bool known = walk_find(walk, pods->list[i], now_ns, &owner);

@@ -10,6 +10,9 @@ struct tables {
 	struct row_list list[KUBE_TABLES];
 	uint64_t digest[KUBE_TABLES];
 	uint32_t exporters_skipped, fallbacks;
+	uint32_t exporters_foreign; /* of the skipped: of namespaces that are not to be believed */
+	char foreign[64]; /* one of these namespaces */
+	const char *exporter_namespaces; /* borrowed: names, separated by commas, or "*"; NULL: none */
 };
 
 void tables_init(struct tables *tables);

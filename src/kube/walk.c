@@ -13,7 +13,6 @@
 #define FOUND_NS (600 * NSEC_PER_SEC)
 #define MISSING_NS (60 * NSEC_PER_SEC)
 #define FAILED_NS (30 * NSEC_PER_SEC)
-#define QUIET_NS (10 * NSEC_PER_SEC)
 #define IN_USE_NS (60 * NSEC_PER_SEC) /* what somebody asked for in this time is not displaced */
 #define NEVER INT64_MAX
 
@@ -274,7 +273,8 @@ static int ask_object(struct walk *walk)
 	walk->figures.asked++;
 	snprintf(url, sizeof(url), "%s%s", walk->path, walk->from_cache ? "?resourceVersion=0" : "");
 	if (r == 0)
-		r = client_get(walk->client, url, metadata_only, QUIET_NS, &ops, walk, &walk->request);
+		r = client_get(walk->client, url, metadata_only, &REQUEST_LIMITS_SHORT, &ops, walk,
+			       &walk->request);
 	return r;
 }
 

@@ -18,11 +18,13 @@ enum {
 	PAGES_MAX = 2000, /* of one list: a server that always has another page is no server */
 };
 #define LIST_QUIET_NS (30 * NSEC_PER_SEC)
+#define LIST_WHOLE_NS (300 * NSEC_PER_SEC) /* of all its pages together */
 #define WATCH_GRACE_NS (30 * NSEC_PER_SEC) /* for the end of a watch to come */
 #define SHORT_WATCH_NS NSEC_PER_SEC /* one that ends sooner counts as a failure */
 #define RETRY_FIRST_NS NSEC_PER_SEC
 #define RETRY_LAST_NS (60 * NSEC_PER_SEC)
-#define REFUSED_NS (60 * NSEC_PER_SEC)
+/* Where nobody answers, nobody has work from being asked: one that was restarted is found again soon. */
+#define RETRY_UNANSWERED_NS (10 * NSEC_PER_SEC)
 
 enum phase { WAITING, LISTING, WATCHING };
 
@@ -45,7 +47,7 @@ struct watch {
 	enum phase phase;
 	struct request *request;
 	int64_t due_ns; /* of WAITING: when to go on */
-	int64_t begun_ns; /* of WATCHING */
+	int64_t begun_ns; /* of LISTING, WATCHING */
 	bool relist, from_etcd, rejected;
 	unsigned retries; /* failures in a row */
 	unsigned pages;
@@ -82,7 +84,7 @@ static void forget_failures(struct watch *watch)
 		watch->retries = 0;
 }
 
-static void wait_before_next(struct watch *watch, int64_t least_ns)
+static void wait_before_next(struct watch *watch, int64_t least_ns, int64_t most_ns)
 {
 	int64_t after_ns;
 
@@ -90,17 +92,22 @@ static void wait_before_next(struct watch *watch, int64_t least_ns)
 	after_ns = RETRY_FIRST_NS << MIN(watch->retries, 6u);
 	watch->retries++;
 	watch->phase = WAITING;
-	watch->due_ns = clock_mono_ns() + MAX(least_ns, with_jitter(MIN(after_ns, RETRY_LAST_NS)));
+	watch->due_ns = clock_mono_ns() + MAX(least_ns, with_jitter(MIN(after_ns, most_ns)));
 }
 
-static void fail_watch(struct watch *watch, enum watch_outcome outcome, const char *words, int64_t least_ns)
+static void note_failure(struct watch *watch, enum watch_outcome outcome, const char *words)
 {
 	watch->state.outcome = outcome;
 	watch->state.failures++;
 	snprintf(watch->state.error, sizeof(watch->state.error), "%s %s: %s",
 		 watch->phase == WATCHING ? "watching" : "listing", watch->path, words);
 	utf8_sanitize(watch->state.error);
-	wait_before_next(watch, least_ns);
+}
+
+static void fail_watch(struct watch *watch, const char *words)
+{
+	note_failure(watch, WATCH_FAILS, words);
+	wait_before_next(watch, 0, RETRY_LAST_NS);
 }
 
 static void fail_by(struct watch *watch, const struct outcome *outcome)
@@ -108,9 +115,10 @@ static void fail_by(struct watch *watch, const struct outcome *outcome)
 	bool refused = outcome->status == 401 || outcome->status == 403 || outcome->status == 404;
 
 	watch->rejected |= outcome->status == 401 || outcome->error == -EKEYREJECTED;
-	fail_watch(watch, refused ? WATCH_REFUSED : WATCH_FAILS, outcome->words,
-		   MAX(outcome->retry_after_ns,
-		       outcome->status == 403 || outcome->status == 404 ? REFUSED_NS : 0));
+	note_failure(watch, refused ? WATCH_REFUSED : WATCH_FAILS, outcome->words);
+	/* A server that has just started refuses for a moment what it will permit. */
+	wait_before_next(watch, outcome->retry_after_ns,
+			 outcome->status ? RETRY_LAST_NS : RETRY_UNANSWERED_NS);
 }
 
 static void succeed(struct watch *watch)
@@ -130,7 +138,7 @@ static void list_anew(struct watch *watch)
 	watch->version[0] = '\0';
 	forget_failures(watch);
 	if (watch->retries > 0) {
-		fail_watch(watch, WATCH_FAILS, "whatever it is asked for is too old (410)", 0);
+		fail_watch(watch, "whatever it is asked for is too old (410)");
 		return;
 	}
 	watch->state.failures += watch->phase == LISTING;
@@ -249,12 +257,12 @@ static int on_data(const char *data, size_t n, void *userdata)
 
 /* ---- lists ---- */
 
-static int ask_url(struct watch *watch, struct strbuf *url, int64_t quiet_ns, const struct request_ops *ops)
+static int ask_url(struct watch *watch, struct strbuf *url, const struct request_limits *limits,
+		   const struct request_ops *ops)
 {
 	if (url->failed)
 		return -ENOMEM;
-	return client_get(watch->client, url->data, "application/json", quiet_ns, ops, watch,
-			  &watch->request);
+	return client_get(watch->client, url->data, "application/json", limits, ops, watch, &watch->request);
 }
 
 static void end_list(struct watch *watch)
@@ -274,6 +282,8 @@ static void on_page(const struct outcome *outcome, void *userdata);
 static void ask_page(struct watch *watch)
 {
 	static const struct request_ops ops = { on_data, on_page };
+	const struct request_limits limits = { LIST_QUIET_NS,
+					       watch->begun_ns + LIST_WHOLE_NS - clock_mono_ns() };
 	struct strbuf url;
 	int r;
 
@@ -289,15 +299,16 @@ static void ask_page(struct watch *watch)
 	watch->next_page[0] = watch->next_version[0] = '\0';
 	r = json_reader_reset(watch->list_reader);
 	if (r == 0)
-		r = ask_url(watch, &url, LIST_QUIET_NS, &ops);
+		r = ask_url(watch, &url, &limits, &ops);
 	if (r < 0)
-		fail_watch(watch, WATCH_FAILS, strerror(-r), 0);
+		fail_watch(watch, strerror(-r));
 	strbuf_done(&url);
 }
 
 static void begin_list(struct watch *watch)
 {
 	watch->phase = LISTING;
+	watch->begun_ns = clock_mono_ns();
 	watch->state.lists++;
 	watch->pages = 0;
 	watch->next_page[0] = '\0';
@@ -315,11 +326,12 @@ static void on_page(const struct outcome *outcome, void *userdata)
 	} else if (outcome->error || outcome->status != 200) {
 		fail_by(watch, outcome);
 	} else if (json_end(watch->list_reader) < 0 || !watch->next_version[0]) {
-		fail_watch(watch, WATCH_FAILS, "what it sends is no list", 0);
+		fail_watch(watch, "what it sends is no list");
 	} else if (!watch->next_page[0]) {
 		end_list(watch);
-	} else if (++watch->pages == PAGES_MAX) {
-		fail_watch(watch, WATCH_FAILS, "the list does not end", REFUSED_NS);
+	} else if (++watch->pages == PAGES_MAX || clock_mono_ns() - watch->begun_ns >= LIST_WHOLE_NS) {
+		note_failure(watch, WATCH_FAILS, "the list does not end");
+		wait_before_next(watch, RETRY_LAST_NS, RETRY_LAST_NS);
 	} else {
 		ask_page(watch);
 	}
@@ -336,16 +348,16 @@ static void end_by_error(struct watch *watch)
 		return;
 	}
 	snprintf(words, sizeof(words), "error %ld: %s", watch->code, watch->message);
-	fail_watch(watch, WATCH_FAILS, words, 0);
+	fail_watch(watch, words);
 }
 
 /* A server ends watches when their time is over, or it ends itself. */
 static void end_cleanly(struct watch *watch)
 {
 	if (json_end(watch->watch_reader) < 0) {
-		fail_watch(watch, WATCH_FAILS, "the connection broke within an event", 0);
+		fail_watch(watch, "the connection broke within an event");
 	} else if (is_short(watch)) {
-		wait_before_next(watch, 0);
+		wait_before_next(watch, 0, RETRY_LAST_NS);
 	} else {
 		succeed(watch);
 		watch->retries = 0;
@@ -375,6 +387,8 @@ static void on_watch_end(const struct outcome *outcome, void *userdata)
 static void begin_watch(struct watch *watch)
 {
 	static const struct request_ops ops = { on_data, on_watch_end };
+	const int64_t most_ns = watch->config.timeout_ns + WATCH_GRACE_NS;
+	const struct request_limits limits = { most_ns, most_ns };
 	struct strbuf url;
 	int r;
 
@@ -388,9 +402,9 @@ static void begin_watch(struct watch *watch)
 	url_add(&url, watch->version);
 	r = json_reader_reset(watch->watch_reader);
 	if (r == 0)
-		r = ask_url(watch, &url, watch->config.timeout_ns + WATCH_GRACE_NS, &ops);
+		r = ask_url(watch, &url, &limits, &ops);
 	if (r < 0)
-		fail_watch(watch, WATCH_FAILS, strerror(-r), 0);
+		fail_watch(watch, strerror(-r));
 	strbuf_done(&url);
 }
 

@@ -7,8 +7,9 @@
  *   knows the version at which we were (410)
  *
  * The first list may come from the server's cache; after a 410 it is what etcd has. A failure makes it wait:
- * twice as long each time, up to a minute, with jitter, or as long as the server says. So does a second 410
- * before a watch has lasted.
+ * twice as long each time, up to a minute, or ten seconds where nobody answered, with jitter, or as long as
+ * the server says. So does a second 410 before a watch has lasted. A watch and all pages of a list have a
+ * time by which they must have ended, so that a server that drips keeps nothing current that is old.
  */
 #pragma once
 

@@ -111,21 +111,19 @@ static const char *annotation_of(const Kubelet__ObjectMeta *meta, const char *ke
 	return "";
 }
 
-static void add_pod(struct pods *pods, const Kubelet__ObjectMeta *meta)
+static void add_pod(struct pods *pods, const Kubelet__ObjectMeta *meta, const char *phase)
 {
 	const char *hash = annotation_of(meta, config_hash);
-
-	add_owner(pods, meta, WORKLOAD_POD, meta->uid);
-	if (*hash && STRV_EQ(hash, annotation_of(meta, config_mirror)) && !STRV_EQ(hash, meta->uid))
-		add_owner(pods, meta, WORKLOAD_POD, hash);
-}
-
-static void add_state(struct pods *pods, const Kubelet__ObjectMeta *meta, const char *phase)
-{
 	struct pod_state *state = row_list_add(&pods->list);
+	uint32_t row = pods->owners.n;
 
+	if (!add_owner(pods, meta, WORKLOAD_POD, meta->uid))
+		row = UINT32_MAX;
 	if (!state)
 		return;
+	state->row = row;
+	if (STRV_EQ(hash, annotation_of(meta, config_mirror)) && !STRV_EQ(hash, meta->uid))
+		PUT_TEXT(state->static_uid, hash);
 	PUT_TEXT(state->namespace, meta->namespace_);
 	PUT_TEXT(state->pod, meta->name);
 	PUT_TEXT(state->uid, meta->uid);
@@ -168,8 +166,7 @@ int pods_take(struct pods *pods, const uint8_t *data, size_t n)
 		unpack_free(pod);
 		return 0;
 	}
-	add_state(pods, meta, status ? status->phase : "");
-	add_pod(pods, meta);
+	add_pod(pods, meta, status ? status->phase : "");
 	if (status) {
 		add_containers(pods, meta, status->container_statuses, status->n_container_statuses);
 		add_containers(pods, meta, status->init_container_statuses,
@@ -181,6 +178,40 @@ int pods_take(struct pods *pods, const uint8_t *data, size_t n)
 		add_healths(pods, status);
 	unpack_free(pod);
 	return 0;
+}
+
+/* Whether another pod is meant by the UID that @pod has beside its own: annotations are whoever made it's. */
+static bool is_of_another(const struct pods *pods, const struct pod_state *pod)
+{
+	const struct pod_state *list = pods->list.list;
+
+	for (uint32_t i = 0; i < pods->list.n; i++) {
+		const struct pod_state *other = &list[i];
+		bool same = STRV_EQ(other->pod, pod->pod) && STRV_EQ(other->namespace, pod->namespace);
+
+		if (other != pod && (STRV_EQ(other->uid, pod->static_uid) ||
+				     (!same && STRV_EQ(other->static_uid, pod->static_uid))))
+			return true;
+	}
+	return false;
+}
+
+void pods_end(struct pods *pods)
+{
+	const struct pod_state *list = pods->list.list;
+
+	for (uint32_t i = 0; i < pods->list.n; i++) {
+		struct owner *row;
+
+		if (!list[i].static_uid[0] || list[i].row == UINT32_MAX || is_of_another(pods, &list[i]))
+			continue;
+		row = row_list_add(&pods->owners);
+		if (!row)
+			continue;
+		*row = ((const struct owner *)pods->owners.list)[list[i].row];
+		memset(row->id, 0, sizeof(row->id));
+		PUT_TEXT(row->id, list[i].static_uid);
+	}
 }
 
 const struct pod_state *pods_find(const struct pods *pods, const char *namespace, const char *pod)

@@ -13,6 +13,8 @@
 /* A pod of the node. */
 struct pod_state {
 	char namespace[64], pod[254], uid[48];
+	char static_uid[48]; /* of a static pod: what its cgroup and log folder are named after; else "" */
+	uint32_t row; /* of the pod among the owners, until they are whole; UINT32_MAX: it did not fit */
 	bool ended; /* Succeeded or Failed: it has no container any more, and will have none */
 };
 
@@ -31,5 +33,7 @@ void pods_done(struct pods *pods);
 void pods_clear(struct pods *pods);
 /* Takes one v1.Pod; always 0: one that cannot be read is counted. */
 int pods_take(struct pods *pods, const uint8_t *data, size_t n);
+/* All have been taken: adds the second UIDs of static pods, but those that another pod has. */
+void pods_end(struct pods *pods);
 /* Of this name; NULL: not known. */
 const struct pod_state *pods_find(const struct pods *pods, const char *namespace, const char *pod);

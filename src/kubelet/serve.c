@@ -168,6 +168,7 @@ static void list_pods(struct kubelet_server *s)
 	}
 	s->end.pods_api = answer.status != GRPC_UNIMPLEMENTED;
 	if (answer.status == GRPC_OK) {
+		pods_end(&s->pods);
 		s->digest[KUBELET_OWNERS] = row_list_digest(&s->pods.owners);
 		s->digest[KUBELET_POD_HEALTH] = row_list_digest(&s->pods.health);
 		s->end.dropped[KUBELET_OWNERS] = s->pods.owners.dropped + s->pods.list.dropped +

@@ -54,6 +54,16 @@ static int set_address(CURL *easy, const struct push_settings *settings)
 	return 0;
 }
 
+/* A file of one's own stands in place of the system's. */
+static void set_ca(CURL *easy, const char *path)
+{
+	if (!*path)
+		return;
+	curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+	curl_easy_setopt(easy, CURLOPT_CAINFO, path);
+	curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* it may be replaced */
+}
+
 static void set_post_limits(struct post *post)
 {
 	CURL *easy = post->easy;
@@ -174,6 +184,7 @@ int post_new(const struct push_settings *settings, struct post **ret_post)
 	if (!post->multi || !post->easy)
 		return -ENOMEM;
 	set_post_limits(post);
+	set_ca(post->easy, settings->ca_file);
 	r = set_address(post->easy, settings);
 	if (r < 0)
 		return r;

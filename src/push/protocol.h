@@ -31,6 +31,7 @@ struct push_settings {
 	char cluster[256];
 	char proxy[1024], no_proxy[1024]; /* as the environment says; "": none */
 	char folder[PATH_MAX]; /* of the queue; "": nothing is kept */
+	char ca_file[PATH_MAX]; /* to verify the server with; "": the system's certificates */
 	uint64_t queue_bytes; /* that may lie there */
 };
 

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "config.h"
+#include "helper/below.h"
 #include "helper/confine.h"
 #include "helper/message.h"
 #include "push/sender.h"
@@ -21,6 +22,7 @@
 
 struct push_server {
 	int folder; /* of the queue; -1: it has none */
+	struct below below; /* what it may read */
 	struct queue *queue; /* NULL: the same */
 	struct post *post;
 	struct sender *sender;
@@ -42,6 +44,7 @@ static void terminate(struct push_question *question)
 	END(settings->proxy);
 	END(settings->no_proxy);
 	END(settings->folder);
+	END(settings->ca_file);
 }
 
 static void terminate_row(struct push_row *row)
@@ -168,25 +171,11 @@ int push_server_wait(struct push_server *server, int channel)
 
 int push_server_confine(struct push_server *server, pid_t owner)
 {
-	/* What libraries read: names, their resolvers, the system's certificates. */
-	static const char *const below[] = {
-		"/etc/resolv.conf",
-		"/etc/hosts",
-		"/etc/host.conf",
-		"/etc/nsswitch.conf",
-		"/etc/gai.conf",
-		"/etc/services",
-		"/etc/ssl",
-		"/etc/pki",
-		"/usr/share/ca-certificates",
-		"/usr/lib/ssl",
-		NULL,
-	};
 	const struct confinement confinement = {
 		.name = "gpusonde-push",
 		.opens = true,
 		.connects = true,
-		.below = below,
+		.below = server->below.list,
 		.keeps_files = server->folder >= 0,
 		.folder = server->folder,
 		.file_bytes = BATCH_BYTES_MAX + 4096,
@@ -216,6 +205,8 @@ int push_server_new(const struct push_settings *settings, struct push_server **r
 	if (!server)
 		return -ENOMEM;
 	server->folder = -1;
+	below_add_network(&server->below);
+	below_add_folder_of(&server->below, settings->ca_file);
 	open_queue(server, settings);
 	r = post_new(settings, &server->post);
 	if (r == 0)

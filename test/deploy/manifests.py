@@ -31,13 +31,14 @@ TRACING = ["BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTOR
 READ = ["/var/log/pods", "/var/log/containers", "/run/containerd/io.containerd.runtime.v2.task", "/var/lib/kubelet/pod-resources"]
 OLDEST_FIELD = "v1.30.0" # of appArmorProfile
 NODE_LABELS = {"kubernetesApi": {"nodeLabels": ["topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"]}}
+PUSH = {"push": {"url": "https://push.example/x", "cluster": "c-1", "keySecret": {"name": "push", "key": "k"}, "caConfigMap": {"name": "gpusonde"}}}
 VARIANTS = { # beside those of deploy/kubernetes
     "all": {"config": {"sample": {"period": "2s"}}, "env": {"GPUSONDE_LOG_LEVEL": "debug", "SOME": 1}, "dra": {"enabled": True}, "imagePullSecrets": [{"name": "s"}],
             "dcgmExporter": {"enabled": True, "image": {"tag": "1"}, "env": {"DCGM_EXPORTER_LISTEN": ":9400"}}, "networkPolicy": {"enabled": True, "egress": True},
             "prometheusRule": {"enabled": True, "labels": {"release": "p"}}, "serviceMonitor": {"enabled": True, "labels": {"release": "p"}},
             "podLabels": {"a": "b"}, "podAnnotations": {"c": "d"}, "nodeSelector": {"e": "f"}, "priorityClassName": "high", "fullnameOverride": "other",
             "serviceAccount": {"annotations": {"g": "h"}}, "extraArgs": ["--trace-buffer=1MiB"], "pods": {"runtime": "crio"}},
-    "own namespace alone": {"rbac": {"clusterWide": False}, "podMonitor": {"enabled": True}, "dcgm": {"discover": True}},
+    "own namespace alone": {"rbac": {"clusterWide": False}, "podMonitor": {"enabled": True}, "dcgm": {"discover": True}, "config": {"log": {"level": "info"}}, **PUSH},
     "others' account": {"serviceAccount": {"create": False, "name": "others"}, "rbac": {"create": False}, "dcgm": {"host": "dcgm.example"},
                         "service": {"enabled": False}, "containerMetrics": {"enabled": False}, "affinity": {"nodeAffinity": {}}, "runtimeClassName": "-"},
     "labels": {"kubernetesApi": {**NODE_LABELS["kubernetesApi"], "workloadLabels": ["app.kubernetes.io/name", "app"]}},
@@ -182,6 +183,7 @@ def test_what_does_not_go_together_is_said():
                           ({"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}, "enable one"),
                           ({"serviceMonitor": {"enabled": True}, "service": {"enabled": False}}, "podMonitor"),
                           ({**NODE_LABELS, "rbac": {"clusterWide": False}}, "rbac.clusterWide"),
+                          ({"push": {"url": "https://push.example"}}, "push.cluster"),
                           ({"dcgmExporter": {"enabled": True}}, "dcgmExporter.image.tag")):
         try:
             CHART.render(values)
@@ -279,6 +281,31 @@ def test_the_account_may_do_what_is_used():
     equal(rights(documented), rights(of_kind(CHART.render(everything), "ClusterRole")[0]), "docs/kubernetes.md")
     nodes = [rule["verbs"] for rule in of_kind(CHART.render(NODE_LABELS), "ClusterRole")[0]["rules"] if "nodes" in rule["resources"]]
     equal(nodes, [["get"]], "for labels of nodes")
+
+
+def test_what_is_asked_for_follows_the_role():
+    """A Role permits one namespace's pods; exporters are believed in the release's alone, unless others are named."""
+    needs()
+    def flags(values):
+        return [a for a in agent(pod(values)["spec"])["args"] if a.startswith(("--kube-namespace", "--dcgm-namespaces"))]
+    equal(flags({}), [])
+    equal(flags({"rbac": {"clusterWide": False}}), ["--kube-namespace=gpusonde"])
+    equal(flags({"dcgm": {"discover": True, "namespaces": ["gpu-operator", "*"]}}), ["--dcgm-namespaces=gpu-operator,*"])
+
+
+def test_pushing():
+    """The key is a file of a secret, which neither an argument nor a variable has; nothing of it is there by default."""
+    needs()
+    assert not any("push" in str(part) for d in CHART.render({}) for part in (d.get("spec"),)), "something of pushing"
+    spec = pod(PUSH)["spec"]
+    equal([a for a in agent(spec)["args"] if a.startswith("--push")],
+          ["--push-url=https://push.example/x", "--push-cluster=c-1", "--push-key-file=/var/run/secrets/gpusonde-push/k", "--push-interval=15s",
+           "--push-ca-file=/var/run/gpusonde-push-ca/ca.crt"])
+    volumes = {v["name"]: v for v in spec["volumes"]}
+    equal(volumes["push-key"]["secret"], {"secretName": "push", "defaultMode": 0o440})
+    equal(volumes["push-ca"]["configMap"], {"name": "gpusonde"})
+    mounts = {m["name"]: m["mountPath"] for m in agent(spec)["volumeMounts"]}
+    equal((mounts["push-key"], mounts["push-ca"]), ("/var/run/secrets/gpusonde-push", "/var/run/gpusonde-push-ca"))
 
 
 def test_providers():

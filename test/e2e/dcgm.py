@@ -7,11 +7,15 @@ import http.server
 import json
 import os
 import re
+import shutil
 import socket
+import ssl
 import subprocess
+import tempfile
 import threading
 import time
 
+from e2e.fake_kube import Authority
 from lib.e2e import Agent, Skip, children, comm, command, contains, environment, equal, run, samples, values, wait_for
 
 REFRESH = "5s"
@@ -147,6 +151,25 @@ def test_gzip_and_chunks():
         exporter.answer = answer
         for temperature in (61, 62):
             wait_for(lambda t=temperature: agent.port() and t in values(agent.metrics(), "gpusonde_gpu_temperature_celsius"), f"{temperature} degrees")
+
+
+def test_https():
+    """By certificates of one's own, which alone are believed then, and which may be replaced."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-ca-") as folder, Exporter() as exporter:
+        os.chmod(folder, 0o755)
+        ours, others = (Authority(folder, name) for name in ("ours", "others"))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*ours.sign("server"))
+        exporter.server.socket = context.wrap_socket(exporter.server.socket, server_side=True, do_handshake_on_connect=False)
+        file = f"{folder}/ca"
+        shutil.copy(others.ca, file)
+        with agent_of(exporter, "--dcgm-ca-file", file, host=f"https://127.0.0.1:{exporter.port}/metrics") as agent:
+            wait_for(lambda: agent.port() and figure(agent, "dcgm_scrape_failures_total") >= 1, "a certificate of somebody else's")
+            equal(exporter.requests, [])
+            shutil.copy(ours.ca, file)
+            wait_page(agent)
+        with agent_of(exporter, host=f"https://127.0.0.1:{exporter.port}/metrics") as agent:
+            wait_for(lambda: agent.port() and figure(agent, "dcgm_scrape_failures_total") >= 1, "a certificate that the system does not know")
 
 
 def test_failures_are_counted_and_what_was_said_stays():

@@ -104,8 +104,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
         return True
 
+    def namespace(self):
+        """That the path names; None: all."""
+        parts = urllib.parse.urlsplit(self.path).path.split("/")
+        return parts[4] if parts[3] == "namespaces" else None
+
     def list_pods(self, api, query):
-        pods = list(api.pods.values())
+        pods = [p for p in api.pods.values() if self.namespace() in (None, p["metadata"]["namespace"])]
         at = int(query.get("continue", "0-0").split("-")[0])
         more = at + api.page < len(pods) and query.get("resourceVersion") != "0"
         meta = {"resourceVersion": str(api.version)}
@@ -123,7 +128,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             while time.monotonic() < until and api.cut == cut:
                 with api.lock:
-                    news = [e for e in api.events if e[0] > seen]
+                    news = [e for e in api.events if e[0] > seen and self.namespace() in (None, e[2]["metadata"]["namespace"])]
                     if not news:
                         api.lock.wait(0.1)
                 for version, kind, pod in news:
@@ -144,7 +149,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for answer in list(api.answers):
                 if answer(self, url.path, query):
                     return None
-            if url.path == "/api/v1/pods":
+            if url.path == f"/api/v1/{'namespaces/' + self.namespace() + '/' if self.namespace() else ''}pods":
                 return self.watch_pods(api, query) if query.get("watch") else self.list_pods(api, query)
             found = api.objects.get(url.path)
             return self.send(200, found) if found else self.refuse(404, f"{url.path} not found")

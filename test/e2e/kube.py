@@ -521,17 +521,42 @@ def test_exporters_of_this_node():
     api.put(pod(5, "pending", labels=labels, phase="Pending"))
     api.put(pod(6, "other"))
     for selector in ("app.kubernetes.io/name:dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter", "app.kubernetes.io/name in (dcgm-exporter, x),!gone"):
-        with kube(api, exporters=selector) as k:
+        with kube(api, exporters=selector, exporter_namespaces="ml") as k:
             answer = k.well()
             equal(({(e["pod"], e["address"]) for e in answer["exporters"]}, answer["skipped"]), ({("dcgm-a", "10.0.0.1"), ("dcgm-b", "fd00::2")}, 3))
             # No question of its own.
             equal({p for p in api.paths() if "pods" not in p}, set())
     with kube(api, exporters="app in") as k:
         contains(k.ask()["error"], "label selector of exporters")
-    with kube(api, exporters="app.kubernetes.io/name=dcgm-exporter") as k:
+    with kube(api, exporters="app.kubernetes.io/name=dcgm-exporter", exporter_namespaces="ml") as k:
         k.well()
         api.remove(uid(2))
         k.until(lambda a: len(a["exporters"]) == 1, "an exporter that is gone")
+        # Whoever may make pods somewhere else could state numbers for any pod.
+        stranger = pod(7, "dcgm-x", labels=labels)
+        stranger["metadata"]["namespace"] = "tenant"
+        api.put(stranger)
+        answer = k.until(lambda a: a["note"], "a note")
+        contains(answer["note"], "1 pod with the labels of exporters in other namespaces than dcgm.namespaces, tenant for example")
+        equal([e["namespace"] for e in answer["exporters"]], ["ml"])
+
+
+def test_one_namespace():
+    """What a Role permits: nothing else is asked for."""
+    api = Api()
+    api.objects = {**meta("ReplicaSet", "train-1", 21)}
+    api.put(pod(1, owner=REPLICA_SET))
+    stranger = pod(2, "other", containers={"main": IDS[1]})
+    stranger["metadata"]["namespace"] = "tenant"
+    api.put(stranger)
+    with kube(api, namespace="ml") as k:
+        answer = k.until(owner_is("ReplicaSet", "train-1"), "the owner")
+        equal(set(owners(answer)), {IDS[0]})
+        api.remove(uid(1))
+        k.until(lambda a: a["pods"] == 0 or not owners(a), "the pod to be gone", 120)
+    assert all(p.startswith(("/api/v1/namespaces/ml/", "/apis/apps/v1/namespaces/ml/")) for p in api.paths()), api.paths()
+    with kube(api, namespace="..") as k:
+        equal(k.ask()["outcome"], "refused")
 
 
 def test_labels_of_the_node():
@@ -828,7 +853,8 @@ def test_exporters_are_read():
     api.put(pod(2, "train-0", owner=REPLICA_SET))
     server = Server(api)
     try:
-        with Agent("--kube-server", f"http://127.0.0.1:{server.port}", "--kube-node", NODE, "--dcgm-port", str(exporter.server_port), DCGM_LABELS="app:dcgm") as agent:
+        with Agent("--kube-server", f"http://127.0.0.1:{server.port}", "--kube-node", NODE, "--dcgm-port", str(exporter.server_port),
+                   "--dcgm-namespaces", "ml", DCGM_LABELS="app:dcgm") as agent:
             wait_for(lambda: one(agent, "gpusonde_dcgm_rows") == 1.0, "the exporter's row")
             equal(one(agent, "gpusonde_dcgm_exporters"), 1.0)
             row = wait_for(lambda: next((r for r in agent.get("/container/metrics").json() if r.get("workload_name")), None), "a row with a workload")
@@ -838,6 +864,44 @@ def test_exporters_are_read():
     finally:
         server.stop()
         exporter.shutdown()
+
+
+class Greedy(Exporter):
+    """A page that never ends, each line of which is one that is read."""
+    LINES = Exporter.TEXT.splitlines(True)[1] * 20000
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(self.LINES)
+
+
+def test_a_page_has_a_share_of_the_cpu_time():
+    """One that takes more is given up; what others say is read all the time."""
+    port = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
+    greedy = http.server.ThreadingHTTPServer(("127.0.0.2", port.server_port), Greedy)
+    for server in (port, greedy):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    api = Api()
+    for n in (1, 2):
+        api.put(pod(n, f"dcgm-{n}", labels={"app": "dcgm"}, podIP=f"127.0.0.{n}", containers={}))
+    server = Server(api)
+    try:
+        # No account, so no namespace of its own.
+        with Agent("--kube-server", f"http://127.0.0.1:{server.port}", "--kube-node", NODE, "--dcgm-port", str(port.server_port), "--dcgm-refresh", "5s",
+                   "--dcgm-namespaces", "x,ml", DCGM_LABELS="app:dcgm") as agent:
+            def ended():
+                return values(agent.metrics(), "gpusonde_dcgm_scrape_failures_total", reason="cpu")
+            wait_for(lambda: (ended() or [0])[0] >= 3, "three pages that took too much", 180)
+            rows = [r for r in agent.get("/container/metrics").json() if r["pod"] == "train-0"]
+            equal([r["temperature"] for r in rows], [41])
+            contains(agent.log(), "its page takes more CPU time than its share")
+    finally:
+        server.stop()
+        port.shutdown()
+        greedy.shutdown()
 
 
 def test_labels_are_tags_of_the_node():

@@ -9,10 +9,12 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import threading
 
+from e2e.fake_kube import Authority
 from lib.e2e import SOURCE, Agent, Skip, children, comm, contains, equal, run, values, wait_for
 
 KEY = "a-very-secret-key"
@@ -107,6 +109,23 @@ def no_key(agent):
 
 
 # ---- what is sent ----
+
+def test_https():
+    """By certificates of one's own, which alone are believed then, and which may be replaced."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-ca-") as folder, Server() as server:
+        os.chmod(folder, 0o755)
+        ours, others = (Authority(folder, name) for name in ("ours", "others"))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*ours.sign("server"))
+        server.http.socket = context.wrap_socket(server.http.socket, server_side=True, do_handshake_on_connect=False)
+        file = f"{folder}/ca"
+        shutil.copy(others.ca, file)
+        with Agent("--push-ca-file", file, **settings(server.port, CAST_API=f"https://127.0.0.1:{server.port}")) as agent:
+            wait_for(lambda: figure(agent, "up") == 0, "a certificate of somebody else's")
+            equal(server.requests, [])
+            shutil.copy(ours.ca, file)
+            wait_for(server.taken, "a batch", 120)
+
 
 def test_a_batch():
     with Server() as server, Agent(**settings(server.port, NODE_NAME="node-7")) as agent:

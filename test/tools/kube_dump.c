@@ -5,7 +5,8 @@
  *
  *     kube_dump PROGRAM [server=URL] [config=PATH] [context=NAME] [account=PATH] [host=ADDRESS] [port=N]
  *               [node=NAME] [labels=KEYS] [pod_run=label:KEY] [pod_group=annotation:KEY] [node_labels=KEYS]
- *               [exporters=SELECTOR] [cache=N] [watch=SECONDS]
+ *               [exporters=SELECTOR] [exporter_namespaces=NAMES] [namespace=NAME] [cache=N]
+ *               [watch=SECONDS]
  *
  * A process that ends, or wants to be replaced, is replaced by the next line.
  */
@@ -200,6 +201,10 @@ static void set(struct kube_settings *s, const char *name, const char *value)
 		SET(node_labels);
 	else if (strcmp(name, "exporters") == 0)
 		SET(exporters);
+	else if (strcmp(name, "exporter_namespaces") == 0)
+		SET(exporter_namespaces);
+	else if (strcmp(name, "namespace") == 0)
+		SET(namespace);
 	else if (strcmp(name, "cache") == 0)
 		s->cache = (uint32_t)atoi(value);
 	else if (strcmp(name, "watch") == 0)

@@ -122,6 +122,11 @@ static void answer(const char *how, unsigned questions)
 		send_outcome(0, SCRAPE_READ);
 	} else if (strcmp(how, "early") == 0) {
 		send_end(0);
+	} else if (strcmp(how, "silent") == 0) {
+		pause();
+	} else if (strcmp(how, "turns") == 0) {
+		send_outcome(0, questions % 2 ? SCRAPE_FAILED_CONNECT : SCRAPE_READ);
+		send_end(0);
 	} else if (strcmp(how, "failure") == 0) {
 		send_outcome(0, SCRAPE_FAILURES);
 	} else {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "needs.h"
 
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/dcgm.h"
 #include "base/clock.h"
+#include "base/fd.h"
 
 enum { PATIENCE = 1000 }; /* turns of 20 ms */
 
@@ -169,6 +172,75 @@ static void does_not_rest_without_end(void **state)
 	expect_a_rest("/liar", 140);
 }
 
+/* Its process is there, and has taken @ns of time when it is killed. */
+static void lose_process(int64_t ns)
+{
+	for (int turns = 0; dcgm_pid(dcgm) == 0; turns++) {
+		assert_true(turns < PATIENCE);
+		turn();
+	}
+	clock_advance(ns);
+	kill(dcgm_pid(dcgm), SIGKILL);
+	for (int turns = 0; dcgm_pid(dcgm) != 0; turns++) {
+		assert_true(turns < PATIENCE);
+		turn();
+	}
+}
+
+static void expect_nobody_for(int64_t ns)
+{
+	clock_advance(ns - NSEC_PER_SEC);
+	for (unsigned i = 0; i < 5; i++)
+		turn();
+	assert_int_equal(dcgm_pid(dcgm), 0);
+	clock_advance(NSEC_PER_SEC);
+}
+
+/* It tells no CPU time, which may have been all of the time. */
+static void rests_after_a_loss(void **state)
+{
+	static const unsigned seconds[] = { 5, 5, 8, 16, 32, 60, 60 };
+
+	(void)state;
+	clock_freeze(true);
+	start("h", "/silent");
+	for (size_t i = 0; i < ARRAY_SIZE(seconds); i++) {
+		lose_process(0);
+		expect_nobody_for(seconds[i] * NSEC_PER_SEC);
+	}
+	end(state);
+	assert_int_equal(begin(state), 0);
+	clock_freeze(true);
+	start("h", "/silent");
+	lose_process(7 * NSEC_PER_SEC);
+	expect_nobody_for(28 * NSEC_PER_SEC);
+	lose_process(0);
+}
+
+/* An exporter that fails each second time says so some times, not each time. */
+static void what_changes_all_the_time_is_not_always_said(void **state)
+{
+	_cleanup_close_ int before = dup(STDERR_FILENO);
+	FILE *said = tmpfile();
+	char line[1200];
+	unsigned lines = 0;
+
+	(void)state;
+	clock_freeze(true);
+	start("h", "/turns");
+	dup2(fileno(said), STDERR_FILENO);
+	for (double n = 1; n <= 60; n++) {
+		wait_pages(n);
+		clock_advance(REFRESH_NS);
+	}
+	dup2(before, STDERR_FILENO);
+	rewind(said);
+	while (fgets(line, sizeof(line), said))
+		lines += strstr(line, "http://h:9400/turns") != NULL;
+	fclose(said);
+	assert_true(lines >= 5 && lines <= 20);
+}
+
 static void takes_exporters_that_are_found(void **state)
 {
 	struct dcgm_target list[] = { { .address = "10.0.0.1" },
@@ -288,6 +360,8 @@ int main(void)
 		CASE(a_lost_page_is_not_the_end),
 		CASE(rests_after_much_work),
 		CASE(does_not_rest_without_end),
+		CASE(rests_after_a_loss),
+		CASE(what_changes_all_the_time_is_not_always_said),
 		CASE(takes_exporters_that_are_found),
 		CASE(that_there_is_none_is_said),
 		CASE(a_new_xid_is_an_event),

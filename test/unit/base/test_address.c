@@ -6,8 +6,9 @@
 
 static void takes_addresses_of_pods(void **state)
 {
-	static const char *const taken[] = { "10.0.0.1", "127.0.0.1", "192.168.49.2",
-					     "fd00::1",  "::1",       "::ffff:10.0.0.1" };
+	static const char *const taken[] = { "10.0.0.1",        "127.0.0.1",     "192.168.49.2",
+					     "100.100.100.201", "fd00:ec2::253", "2002:a00:1::1",
+					     "fd00::1",         "::1",           "::ffff:10.0.0.1" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
@@ -23,6 +24,15 @@ static void takes_no_others(void **state)
 		"::ffff:169.254.169.254",
 		"fe80::1",
 		"fe80::1%eth0",
+		"::169.254.169.254",
+		"64:ff9b::169.254.169.254",
+		"2002:a9fe:a9fe::1",
+		"fd00:ec2::254",
+		"fd20:ce::254",
+		"fd00:c1::a9fe:a9fe",
+		"100.100.100.200",
+		"::ffff:168.63.129.16",
+		"192.0.0.192",
 		"0.0.0.0",
 		"::",
 		"224.0.0.1",

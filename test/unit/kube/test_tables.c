@@ -26,6 +26,7 @@ static int begin(void **state)
 		pod[i].selected = pod[i].running = pod[i].ready = true;
 	}
 	tables_init(&tables);
+	tables.exporter_namespaces = "ml";
 	return client_new(&nobody, &client) < 0 || walk_new(client, 4, &walk) < 0;
 }
 
@@ -99,6 +100,32 @@ static void exporters_have_addresses_of_pods(void **state)
 	assert_int_equal(tables.exporters_skipped, 2);
 }
 
+/* How many exporters are there with these namespaces. */
+static uint32_t exporters_of(const char *namespaces)
+{
+	tables.exporter_namespaces = namespaces;
+	make(3);
+	assert_int_equal(tables.list[KUBE_EXPORTERS].n + tables.exporters_foreign, 3);
+	return tables.list[KUBE_EXPORTERS].n;
+}
+
+/* Whoever may make a pod somewhere may give it the labels of an exporter. */
+static void exporters_are_of_namespaces_that_are_named(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		snprintf(pod[i].address, sizeof(pod[i].address), "10.0.0.%u", i + 1);
+	snprintf(pod[1].namespace, sizeof(pod[1].namespace), "gpu-operator");
+	snprintf(pod[2].namespace, sizeof(pod[2].namespace), "m");
+	assert_int_equal(exporters_of(NULL), 0);
+	assert_int_equal(exporters_of(""), 0);
+	assert_int_equal(exporters_of("ml"), 1);
+	assert_string_equal(tables.foreign, "m");
+	assert_int_equal(exporters_of("gpu-operator , ml"), 2);
+	assert_int_equal(exporters_of("gpu,mlx,,x"), 0);
+	assert_int_equal(exporters_of("x,*"), 3);
+}
+
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
 
 int main(void)
@@ -107,6 +134,7 @@ int main(void)
 		TEST(a_static_pod_has_two_uids),
 		TEST(nobody_takes_anothers_uid),
 		TEST(exporters_have_addresses_of_pods),
+		TEST(exporters_are_of_namespaces_that_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,13 +196,46 @@ static void knows_static_pods_by_their_hash(void **state)
 	m.n_annotations = 2;
 	pod.metadata = &m;
 	take(&pod);
+	pods_end(&pods);
 	expect(0, WORKLOAD_POD, "uid-1", "");
 	expect(1, WORKLOAD_POD, "0123456789abcdef0123456789abcdef", "");
 	/* Without the other one any pod could say that it is another one. */
+	pods_clear(&pods);
 	m.n_annotations = 1;
 	take(&pod);
-	expect(2, WORKLOAD_POD, "uid-1", "");
-	assert_int_equal(pods.owners.n, 3);
+	pods_end(&pods);
+	expect(0, WORKLOAD_POD, "uid-1", "");
+	assert_int_equal(pods.owners.n, 1);
+}
+
+/* Annotations are whoever made the pod's: in no order do they make it another pod. */
+static void takes_no_uid_of_another_pod(void **state)
+{
+	static const char hash[] = "0123456789abcdef0123456789abcdef";
+	Kubelet__ObjectMeta thief = meta(), other = meta();
+	Kubelet__Pod pod[2] = { KUBELET__POD__INIT, KUBELET__POD__INIT };
+	Kubelet__Annotation a = KUBELET__ANNOTATION__INIT, b = a, *list[] = { &a, &b };
+
+	(void)state;
+	a.key = (char *)"kubernetes.io/config.hash";
+	b.key = (char *)"kubernetes.io/config.mirror";
+	a.value = b.value = (char *)hash;
+	thief.annotations = list;
+	thief.n_annotations = 2;
+	pod[0].metadata = &thief;
+	pod[1].metadata = &other;
+	other.name = (char *)"other";
+	for (unsigned turn = 0; turn < 4; turn++) {
+		/* The other one's own UID, or that of its static pod. */
+		other.uid = (char *)(turn < 2 ? hash : "uid-2");
+		other.annotations = turn < 2 ? NULL : list;
+		other.n_annotations = turn < 2 ? 0 : 2;
+		pods_clear(&pods);
+		take(&pod[turn & 1]);
+		take(&pod[!(turn & 1)]);
+		pods_end(&pods);
+		assert_int_equal(pods.owners.n, 2);
+	}
 }
 
 static void knows_which_have_ended(void **state)
@@ -308,6 +341,7 @@ int main(void)
 		CASE(names_containers_of_all_kinds), CASE(tells_health_of_gpus),
 		CASE(names_containers_of_all_kinds), CASE(refuses_ids_that_are_none),
 		CASE(names_the_controller),          CASE(knows_static_pods_by_their_hash),
+		CASE(names_the_controller),          CASE(takes_no_uid_of_another_pod),
 		CASE(knows_which_have_ended),        CASE(counts_what_it_cannot_read),
 		CASE(bounds_what_a_pod_becomes),     CASE(cuts_names_and_mends_them),
 		CASE(counts_rows_beyond_its_limit),
