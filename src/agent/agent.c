@@ -22,6 +22,7 @@
 #include "agent/dcgm.h"
 #include "agent/kubelet.h"
 #include "agent/device_access.h"
+#include "agent/nccl.h"
 #include "agent/owner_files.h"
 #include "agent/push.h"
 #include "agent/readiness.h"
@@ -50,6 +51,8 @@ static void on_published(const struct snapshot *snapshot, void *userdata)
 		web_publish(agent->web, snapshot);
 	if (agent->owner_files)
 		owner_files_tick(agent->owner_files);
+	if (agent->nccl)
+		nccl_socket_tick(agent->nccl);
 }
 
 static void on_named(void *userdata)
@@ -101,6 +104,7 @@ static void count_usage(struct agent *agent)
 		agent->status.child,
 		web_pid(agent->web),
 		agent->owner_files ? owner_files_pid(agent->owner_files) : 0,
+		agent->nccl ? nccl_socket_pid(agent->nccl) : 0,
 		agent->jobs ? jobs_pid(agent->jobs) : 0,
 		agent->kubelet ? kubelet_pid(agent->kubelet) : 0,
 		agent->kube ? kube_pid(agent->kube) : 0,
@@ -317,6 +321,15 @@ static int read_names(struct agent *agent, const struct options *options)
 	return owner_files_new(agent->event, collector_model(agent->collector), &config, &agent->owner_files);
 }
 
+static int hear_nccl(struct agent *agent, const struct options *options)
+{
+	const char *path = options_text(options, OPT_nccl_socket);
+
+	return path && *path ? nccl_socket_new(agent->event, collector_model(agent->collector), path,
+					       &agent->nccl) :
+			       0;
+}
+
 static const char *text_or_empty(const char *text)
 {
 	return text ? text : "";
@@ -491,6 +504,8 @@ static int agent_start(struct agent *agent)
 	if (r >= 0)
 		r = read_names(agent, options);
 	if (r >= 0)
+		r = hear_nccl(agent, options);
+	if (r >= 0)
 		r = read_jobs(agent, options);
 	if (r >= 0)
 		r = ask_kubelet(agent, options);
@@ -535,6 +550,7 @@ static void agent_stop(struct agent *agent)
 	http_free(agent->http);
 	tracer_free(agent->tracer);
 	owner_files_free(agent->owner_files);
+	nccl_socket_free(agent->nccl);
 	jobs_free(agent->jobs);
 	kubelet_free(agent->kubelet);
 	kube_free(agent->kube);

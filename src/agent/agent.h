@@ -29,6 +29,7 @@ struct dcgm;
 struct kube;
 struct kubelet;
 struct device_access;
+struct nccl_socket;
 struct owner_files;
 struct push;
 struct tracer;
@@ -50,6 +51,7 @@ struct agent {
 	struct web *web;
 	struct tracer *tracer; /* NULL: the thread could not be started */
 	struct owner_files *owner_files; /* NULL: not wanted */
+	struct nccl_socket *nccl; /* NULL: no socket for NCCL's plugin */
 	struct jobs *jobs; /* NULL: environments are not read */
 	struct dcgm *dcgm; /* NULL: no exporter is read */
 	struct kubelet *kubelet; /* NULL: it is not asked */

@@ -59,6 +59,7 @@ void model_free(struct model *model)
 	jobs_done(model);
 	owners_unref(model->owners);
 	scraped_unref(model->scraped);
+	nccl_measurements_unref(model->measured);
 	allocations_done(model);
 	health_done(model);
 	free(model);

@@ -145,6 +145,9 @@ int model_set_health(struct model *model, enum health_teller teller, const struc
 int model_set_scraped(struct model *model, const struct scraped_row *rows, uint32_t n,
 		      int64_t stale_after_ns);
 
+/* Replaces what NCCL's plugin measured; takes a reference. */
+void model_set_measured(struct model *model, struct nccl_measurements *measured);
+
 /* Replaces the tags that were given to the node. At most NODE_TAGS_MAX. */
 void model_set_tags(struct model *model, const struct node_tag *tags, uint32_t n);
 

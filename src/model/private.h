@@ -128,6 +128,7 @@ struct model {
 	struct traced_table traced;
 	struct owners *owners; /* NULL: no source has given any */
 	struct scraped *scraped; /* NULL: nothing is scraped */
+	struct nccl_measurements *measured; /* NULL: nothing was */
 	struct allocations allocations;
 	struct health_table health[HEALTH_TELLERS];
 

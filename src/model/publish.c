@@ -250,6 +250,7 @@ int model_publish(struct model *model, struct publisher *publisher)
 	publish_trace(model, s);
 	s->owners = owners_ref(model->owners);
 	s->scraped = scraped_ref(model->scraped);
+	s->measured = nccl_measurements_ref(model->measured);
 	jobs_publish(model, s);
 	publish_entities(model, s);
 	publish_workloads(model, s);

@@ -72,6 +72,7 @@ static void box_return(struct box *box)
 	trace_view_unref(TAKE_PTR(box->snapshot.trace));
 	owners_unref(TAKE_PTR(box->snapshot.owners));
 	scraped_unref(TAKE_PTR(box->snapshot.scraped));
+	nccl_measurements_unref(TAKE_PTR(box->snapshot.measured));
 	pthread_mutex_lock(&home->lock);
 	keep = !home->closed && home->idle_n < IDLE_MAX;
 	if (keep) {

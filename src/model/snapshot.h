@@ -15,6 +15,7 @@
 #include "model/clock_events.h"
 #include "model/health.h"
 #include "model/job.h"
+#include "model/nccl_measured.h"
 #include "model/node_tag.h"
 #include "model/owner.h"
 #include "model/scraped.h"
@@ -165,6 +166,7 @@ struct snapshot {
 	uint8_t (*slot_sources)[GPU_SLOTS]; /* see snapshot_slot_source() */
 	struct owners *owners; /* NULL: no source has given any; the snapshot's own reference */
 	struct scraped *scraped; /* NULL: no DCGM exporter is read; the snapshot's own reference */
+	struct nccl_measurements *measured; /* NULL: nothing was; the snapshot's own reference */
 	struct trace_view *trace; /* NULL: no tracing; the snapshot's own reference */
 	bool trace_stale; /* tracing is on, and its newest data are too old */
 	/* The model's data about traced processes; not part of the view, which several snapshots share. */

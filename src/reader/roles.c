@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "nccl_socket/serve.h"
 #include "symbolize/serve.h"
 #include "trace/reader_files.h"
 #include "trace/reader_sites.h"
@@ -28,6 +29,9 @@ const struct reader_role reader_roles[] = {
 	    .changes_rights = true,
 	    .memory_bytes = UINT64_C(512) * MIB },
 	  symbols_serve },
+	{ "nccl",
+	  { .name = "gpusonde-nccl", .serves = true, .memory_bytes = UINT64_C(64) * MIB },
+	  nccl_serve },
 	{ 0 },
 };
 

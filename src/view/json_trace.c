@@ -5,6 +5,7 @@
 
 #include "base/saturated.h"
 #include "view/names.h"
+#include "view/nccl.h"
 #include "view/shown.h"
 #include "view/traced.h"
 #include "view/view.h"
@@ -336,7 +337,11 @@ int json_trace_write(const struct snapshot *s, struct strbuf *out)
 	json_t *trace;
 	int r;
 
-	strbuf_adds(out, ",\"trace\":");
+	strbuf_adds(out, ",\"nccl_measured\":");
+	r = s->measured ? json_measured(s->measured, out) : 0;
+	if (r < 0)
+		return r;
+	strbuf_adds(out, s->measured ? ",\"trace\":" : "null,\"trace\":");
 	if (!s->trace) {
 		strbuf_adds(out, "null");
 		return 0;

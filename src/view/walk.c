@@ -234,6 +234,7 @@ static const struct {
 	{ WALK_CALLS, walk_calls },
 	{ WALK_CALLS, walk_probes },
 	{ WALK_CALLS, walk_nccl },
+	{ WALK_CALLS, walk_measured },
 	{ WALK_NODE, walk_node },
 	{ WALK_AGENT, walk_agent },
 };

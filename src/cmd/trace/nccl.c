@@ -4,15 +4,66 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "base/row_list.h"
 #include "base/text.h"
+#include "nccl_socket/listen.h"
+#include "nccl_socket/receive.h"
 #include "view/nccl.h"
 
 struct trace_nccl {
 	struct event_sink sink;
 	struct nccl *nccl;
+	char folder[32], socket[64]; /* "": the plugin is not listened for */
+	int listener;
+	struct nccl_receiver *receiver;
+	struct row_list rows; /* of connections that have ended */
 };
+
+static int on_received(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
+		       void *userdata)
+{
+	struct trace_nccl *nccl = userdata;
+	bool channel;
+
+	nccl_receiver_wait(nccl->receiver, 0, &channel);
+	return 0;
+}
+
+/* In a folder of its own, which only this user can reach. */
+static int trace_nccl_listen(struct trace_nccl *nccl, sd_event *event)
+{
+	int r;
+
+	strcpy(nccl->folder, "/tmp/gpusonde-nccl.XXXXXX");
+	if (!mkdtemp(nccl->folder)) {
+		nccl->folder[0] = '\0';
+		return -errno;
+	}
+	snprintf(nccl->socket, sizeof(nccl->socket), "%s/socket", nccl->folder);
+	nccl->receiver = nccl_receiver_new();
+	nccl->listener = nccl->receiver ? nccl_listen(nccl->socket) : -ENOMEM;
+	if (nccl->listener < 0)
+		return nccl->listener;
+	r = nccl_receiver_listen(nccl->receiver, nccl->listener);
+	if (r >= 0)
+		r = sd_event_add_io(event, NULL, nccl_receiver_fd(nccl->receiver), EPOLLIN, on_received,
+				    nccl);
+	return r >= 0 && setenv(NCCL_SOCKET_VARIABLE, nccl->socket, 1) < 0 ? -errno : r;
+}
+
+void trace_nccl_collect(struct trace_nccl *nccl)
+{
+	bool channel;
+
+	while (nccl->receiver && nccl_receiver_wait(nccl->receiver, 0, &channel) > 0)
+		;
+}
 
 static int on_event(const struct trace_header *event, uint32_t size, void *userdata)
 {
@@ -29,16 +80,22 @@ static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 	nccl_process_over(nccl->nccl, tgid, incarnation);
 }
 
-int trace_nccl_new(struct trace_nccl **ret_nccl)
+int trace_nccl_new(sd_event *event, bool listens, struct trace_nccl **ret_nccl)
 {
 	struct trace_nccl *nccl = calloc(1, sizeof(*nccl));
+	int r;
 
 	if (!nccl)
 		return -ENOMEM;
+	nccl->listener = -1;
+	nccl->rows = (struct row_list){ .size = sizeof(struct nccl_measured), .max = NCCL_MEASURED_MAX };
 	nccl->nccl = nccl_new(NCCL_PROCESSES_MAX, true);
-	if (!nccl->nccl) {
-		free(nccl);
-		return -ENOMEM;
+	r = nccl->nccl ? 0 : -ENOMEM;
+	if (r == 0 && listens)
+		r = trace_nccl_listen(nccl, event);
+	if (r < 0) {
+		trace_nccl_free(nccl);
+		return r;
 	}
 	nccl->sink = (struct event_sink){ .sink = { .name = "nccl", .userdata = nccl },
 					  .event = on_event,
@@ -49,14 +106,30 @@ int trace_nccl_new(struct trace_nccl **ret_nccl)
 
 void trace_nccl_free(struct trace_nccl *nccl)
 {
-	if (nccl)
-		nccl_free(nccl->nccl);
+	if (!nccl)
+		return;
+	nccl_free(nccl->nccl);
+	nccl_receiver_free(nccl->receiver);
+	row_list_done(&nccl->rows);
+	closep(&nccl->listener);
+	if (nccl->socket[0])
+		unlink(nccl->socket);
+	if (nccl->folder[0])
+		rmdir(nccl->folder);
 	free(nccl);
 }
 
 struct event_sink *trace_nccl_sink(struct trace_nccl *nccl)
 {
 	return &nccl->sink;
+}
+
+static void row_add(struct row_list *rows, const struct nccl_measured *row)
+{
+	struct nccl_measured *copy = row_list_add(rows);
+
+	if (copy)
+		*copy = *row;
 }
 
 static struct nccl_view *view_of(struct trace_nccl *nccl, struct trace_engine *engine)
@@ -73,17 +146,51 @@ static struct nccl_view *view_of(struct trace_nccl *nccl, struct trace_engine *e
 	return view;
 }
 
+/* Those that have ended are kept. NULL: out of memory. */
+static struct nccl_measurements *measured_of(struct trace_nccl *nccl)
+{
+	struct row_list rows = { .size = sizeof(struct nccl_measured), .max = NCCL_MEASURED_MAX };
+	struct nccl_measurements *measured;
+	const struct nccl_measured *now;
+	uint32_t kept = nccl->rows.n;
+
+	trace_nccl_collect(nccl);
+	for (uint32_t i = 0; i < kept; i++)
+		row_add(&rows, &((const struct nccl_measured *)nccl->rows.list)[i]);
+	if (nccl->receiver)
+		nccl_receiver_rows(nccl->receiver, &rows);
+	now = rows.list;
+	for (uint32_t i = kept; i < rows.n; i++)
+		if (now[i].gone)
+			row_add(&nccl->rows, &now[i]);
+	measured = nccl_measurements_new(now, rows.n);
+	row_list_done(&rows);
+	return measured;
+}
+
 int trace_nccl_table(struct trace_nccl *nccl, struct trace_engine *engine,
 		     const struct table_options *options, struct strbuf *out)
 {
 	_cleanup_free_ struct nccl_view *view = view_of(nccl, engine);
+	struct nccl_measurements *measured = measured_of(nccl);
+	int r = view && measured ? table_nccl(view, options, out) : -ENOMEM;
 
-	return view ? table_nccl(view, options, out) : -ENOMEM;
+	if (r == 0)
+		r = table_measured(measured, options, out);
+	nccl_measurements_unref(measured);
+	return r;
 }
 
 int trace_nccl_json(struct trace_nccl *nccl, struct trace_engine *engine, struct strbuf *out)
 {
 	_cleanup_free_ struct nccl_view *view = view_of(nccl, engine);
+	struct nccl_measurements *measured = measured_of(nccl);
+	int r = view && measured ? json_nccl(view, out) : -ENOMEM;
 
-	return view ? json_nccl(view, out) : -ENOMEM;
+	if (r == 0) {
+		strbuf_adds(out, ",\"nccl_measured\":");
+		r = json_measured(measured, out);
+	}
+	nccl_measurements_unref(measured);
+	return r;
 }

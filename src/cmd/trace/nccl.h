@@ -2,13 +2,21 @@
 /* "gpusonde trace --nccl": what the traced processes do with NCCL, those that have ended included. */
 #pragma once
 
+#include <systemd/sd-event.h>
+
 #include "nccl/nccl.h"
 #include "trace/engine.h"
 #include "view/view.h"
 
 struct trace_nccl;
 
-int trace_nccl_new(struct trace_nccl **ret_nccl);
+/*
+ * @listens: also for the plugin of NCCL in the command, which finds the socket by its environment variable.
+ * To be called before the command is started.
+ */
+int trace_nccl_new(sd_event *event, bool listens, struct trace_nccl **ret_nccl);
+/* Takes what the plugin has sent. */
+void trace_nccl_collect(struct trace_nccl *nccl);
 void trace_nccl_free(struct trace_nccl *nccl); /* free the engine first */
 /* The sink of the engine's events. */
 struct event_sink *trace_nccl_sink(struct trace_nccl *nccl);

@@ -182,6 +182,8 @@ static void collect(struct tracing *t)
 	trace_report_store(&t->report, t->engine);
 	if (t->kernels)
 		collect_kernels(t);
+	if (t->nccl)
+		trace_nccl_collect(t->nccl);
 	raw_sink_flush(&t->raw);
 }
 
@@ -440,6 +442,13 @@ static int start(struct tracing *t)
 		fprintf(stderr, "gpusonde trace: cannot start: %s\n", strerror(-r));
 		return r;
 	}
+	if (t->inv->flag[FLAG_NCCL]) {
+		r = trace_nccl_new(t->event, t->inv->operands_n > 0, &t->nccl);
+		if (r < 0) {
+			fprintf(stderr, "gpusonde trace: NCCL cannot be shown: %s\n", strerror(-r));
+			return r;
+		}
+	}
 	if (t->inv->operands_n > 0)
 		r = start_command(t);
 	else if (t->pid)
@@ -453,8 +462,6 @@ static int start_tracing(struct tracing *t)
 
 	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TORCH])
 		r = start_kernels(t);
-	if (r >= 0 && t->inv->flag[FLAG_NCCL])
-		r = trace_nccl_new(&t->nccl);
 	if (r >= 0 && t->inv->flag[FLAG_STACKS]) {
 		r = trace_stacks_new(&t->stacks);
 		if (r < 0)

@@ -72,6 +72,7 @@ void fixture_free(struct snapshot *s)
 	free(s->workload_names);
 	free(s->traced_uses);
 	trace_view_unref(s->trace);
+	nccl_measurements_unref(s->measured);
 	free(s);
 }
 

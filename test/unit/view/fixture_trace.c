@@ -443,6 +443,34 @@ static void add_nccl(struct trace_view *view)
 	view->nccl = nccl;
 }
 
+static void add_measured(struct snapshot *s)
+{
+	static const struct nccl_measured rows[] = {
+		{ .pid = 4711,
+		  .uid = 1000,
+		  .since_boot_ns = 1,
+		  .ranks = 8,
+		  .operation = NCCL_ALL_REDUCE,
+		  .channels = 24,
+		  .algorithm = "NVLS",
+		  .protocol = "SIMPLE",
+		  .calls = 100,
+		  .bytes = 1 << 30,
+		  .timed = 50,
+		  .traffic = 1 << 29,
+		  .seconds = 0.25,
+		  .bus_traffic = 1.75 * (1 << 29),
+		  .lost = 3,
+		  .comm = "trainer" },
+		{ .pid = 4711, .since_boot_ns = 1, .operation = NCCL_OPERATIONS, .ranks = NCCL_RANKS_OTHER },
+	};
+
+	s->measured = nccl_measurements_new(rows, ARRAY_SIZE(rows));
+	if (!s->measured)
+		abort();
+	s->measured->refused = 4;
+}
+
 struct snapshot *fixture_traced(void)
 {
 	struct snapshot *s = fixture_small();
@@ -476,6 +504,7 @@ struct snapshot *fixture_traced(void)
 	set_agent(s, AGENT_TRACE_EVENTS_PRODUCED, 5000);
 	set_agent(s, AGENT_TRACE_EVENTS_RECEIVED, 4990);
 	set_agent(s, AGENT_TRACE_EVENTS_DROPPED, 10);
+	add_measured(s);
 	fixture_join(s);
 	add_workload_name(s);
 	return s;

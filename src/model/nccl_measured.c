@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/nccl_measured.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "base/saturated.h"
+#include "model/private.h"
+
+struct nccl_measurements *nccl_measurements_new(const struct nccl_measured *rows, uint32_t n)
+{
+	struct nccl_measurements *measurements = calloc(1, sizeof(*measurements) + n * sizeof(rows[0]));
+
+	if (!measurements)
+		return NULL;
+	atomic_init(&measurements->refs, 1);
+	measurements->n = n;
+	if (n > 0)
+		memcpy(measurements->rows, rows, n * sizeof(rows[0]));
+	return measurements;
+}
+
+struct nccl_measurements *nccl_measurements_ref(struct nccl_measurements *measurements)
+{
+	if (measurements)
+		atomic_fetch_add_explicit(&measurements->refs, 1, memory_order_relaxed);
+	return measurements;
+}
+
+void nccl_measurements_unref(struct nccl_measurements *measurements)
+{
+	if (measurements && atomic_fetch_sub_explicit(&measurements->refs, 1, memory_order_acq_rel) == 1)
+		free(measurements);
+}
+
+double nccl_algorithm_bandwidth(const struct nccl_measured *row)
+{
+	return row->seconds > 0 ? (double)row->traffic / row->seconds : NAN;
+}
+
+double nccl_bus_bandwidth(const struct nccl_measured *row)
+{
+	return row->seconds > 0 ? row->bus_traffic / row->seconds : NAN;
+}
+
+const char *nccl_measured_operation(const struct nccl_measured *row)
+{
+	return row->operation < NCCL_OPERATIONS ? nccl_operation_name((enum nccl_operation)row->operation) :
+						  "other";
+}
+
+void nccl_measured_add(struct nccl_measured *to, const struct nccl_measured *row)
+{
+	to->calls = add_saturated(to->calls, row->calls);
+	to->bytes = add_saturated(to->bytes, row->bytes);
+	to->timed = add_saturated(to->timed, row->timed);
+	to->traffic = add_saturated(to->traffic, row->traffic);
+	to->seconds += row->seconds;
+	to->bus_traffic += row->bus_traffic;
+	to->proxy_operations = add_saturated(to->proxy_operations, row->proxy_operations);
+	to->channels = MAX(to->channels, row->channels);
+	to->host_timed |= row->host_timed;
+}
+
+void model_set_measured(struct model *model, struct nccl_measurements *measured)
+{
+	nccl_measurements_unref(model->measured);
+	model->measured = nccl_measurements_ref(measured);
+}

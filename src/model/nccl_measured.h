@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Operations of NCCL as its profiler plugin measured them (src/nccl_plugin), by process, for the views. A
+ * row is what one process did by one algorithm and protocol on communicators of one size.
+ *
+ * Who sends them is the program itself: these are its claims about itself.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/nccl.h"
+
+enum { NCCL_MEASURED_MAX = 8192, NCCL_NAME = 16 };
+
+struct nccl_measured {
+	uint32_t pid;
+	uint32_t uid; /* of the process, as the kernel says */
+	uint64_t since_boot_ns; /* when it connected: one that began later has its PID only */
+	uint32_t ranks; /* or NCCL_RANKS_... */
+	uint8_t operation; /* enum nccl_operation; NCCL_OPERATIONS: those beyond the limit, together */
+	uint8_t gone; /* it has closed its connection */
+	uint8_t channels; /* at most so many */
+	uint8_t host_timed; /* durations are by the host's clock: longer than the GPU's work */
+	char algorithm[NCCL_NAME], protocol[NCCL_NAME]; /* "": not known */
+	uint64_t calls, bytes;
+	uint64_t timed; /* calls whose duration is known: of these are */
+	uint64_t traffic; /* as nccl-tests counts */
+	double seconds;
+	double bus_traffic; /* traffic times the factor of the bus */
+	uint64_t proxy_operations; /* of network transfers */
+	uint64_t lost; /* operations that the process's plugin had no room for; in its first row */
+	char comm[NCCL_COMM]; /* the process's name, "": not known; the agent sets it */
+};
+
+/* Shared by snapshots. */
+struct nccl_measurements {
+	atomic_uint refs;
+	uint32_t n;
+	uint64_t refused; /* connections and messages */
+	struct nccl_measured rows[]; /* by process */
+};
+
+/* A copy of @rows; NULL: out of memory. */
+struct nccl_measurements *nccl_measurements_new(const struct nccl_measured *rows, uint32_t n);
+struct nccl_measurements *nccl_measurements_ref(struct nccl_measurements *measurements);
+void nccl_measurements_unref(struct nccl_measurements *measurements);
+/* Bytes per second; NAN: no duration is known. */
+double nccl_algorithm_bandwidth(const struct nccl_measured *row);
+double nccl_bus_bandwidth(const struct nccl_measured *row);
+/* "other" for those beyond the limit. */
+const char *nccl_measured_operation(const struct nccl_measured *row);
+/* Adds the numbers of another row. */
+void nccl_measured_add(struct nccl_measured *to, const struct nccl_measured *row);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl_socket/serve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "config.h"
+#include "helper/message.h"
+#include "nccl_socket/protocol.h"
+#include "nccl_socket/receive.h"
+
+static int send_answer(int channel, struct nccl_receiver *receiver, struct row_list *rows)
+{
+	struct nccl_answer answer = { .message = NCCL_ANSWER };
+	int r = 0;
+
+	row_list_clear(rows);
+	nccl_receiver_rows(receiver, rows);
+	answer.rows = rows->n;
+	answer.digest = rows->n > 0 ? row_list_digest(rows) : 0;
+	answer.refused = nccl_receiver_refused(receiver);
+	answer.dropped = rows->dropped;
+	if (rows->n > 0)
+		r = parts_send(channel, 0, answer.digest, rows);
+	return r == 0 ? send_with_fd(channel, &answer, sizeof(answer), -1) : r;
+}
+
+int nccl_serve(int channel)
+{
+	struct row_list rows = { .size = sizeof(struct nccl_measured), .max = NCCL_MEASURED_MAX };
+	_cleanup_(nccl_receiver_freep) struct nccl_receiver *receiver = nccl_receiver_new();
+	struct nccl_question question;
+	int listener = -1, fd = -1, r = receiver ? nccl_receiver_channel(receiver, channel) : -1;
+	ssize_t n = 1;
+	bool asked;
+
+	while (r >= 0 && n > 0) {
+		r = nccl_receiver_wait(receiver, -1, &asked);
+		if (r == -EINTR)
+			r = 0;
+		if (r < 0 || !asked)
+			continue;
+		n = receive_with_fd(channel, &question, sizeof(question), &fd);
+		if (n <= 0)
+			break;
+		if (n != sizeof(question) ||
+		    strncmp(question.version, GPUSONDE_VERSION, sizeof(question.version)) != 0)
+			return HELPER_FOREIGN;
+		if (fd >= 0 && listener < 0) {
+			listener = TAKE_FD(fd);
+			r = nccl_receiver_listen(receiver, listener);
+		}
+		closep(&fd);
+		r = r < 0 ? r : send_answer(channel, receiver, &rows);
+	}
+	row_list_done(&rows);
+	return r >= 0 && n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
