@@ -88,11 +88,9 @@ static void a_label_or_annotation_names_the_run(void **state)
 	static const struct {
 		const char *run, *group, *run_is, *group_is;
 	} cases[] = {
-		{ "label:a", "annotation:a", "1", "3" },
-		{ "b", "annotation:c", "2", "" },
-		{ "annotation:b", "label:a", "", "1" },
-		{ "labels:a", "annotatio:a", "", "" },
-		{ "", "", "", "" },
+		{ "label:a", "annotation:a", "1", "3" }, { "b", "annotation:c", "2", "" },
+		{ "annotation:b", "label:a", "", "1" },  { "a", "b", "1", "2" },
+		{ "labels:a", "annotatio:a", "", "" },   { "", "", "", "" },
 	};
 
 	(void)state;

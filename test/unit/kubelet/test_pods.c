@@ -95,7 +95,7 @@ static void names_containers_of_all_kinds(void **state)
 
 static void tells_health_of_gpus(void **state)
 {
-	static const char *const words[] = { "Healthy", "Unhealthy", "Unknown" };
+	static const char *const words[] = { "Unhealthy", "Healthy", "Unknown" };
 	Kubelet__ObjectMeta m = meta();
 	Kubelet__PodStatus status = KUBELET__POD_STATUS__INIT;
 	Kubelet__Pod pod = KUBELET__POD__INIT;
