@@ -40,6 +40,8 @@ def package(name):
 
 
 def rpm(*args):
+    if not shutil.which("rpm"):
+        raise Skip("no rpm on this machine: install rpm")
     done = subprocess.run(["rpm", *args], capture_output=True, text=True, env=environment(LC_ALL="C"), check=False)
     equal(done.returncode, 0, f"rpm {args}: {done.stderr}")
     return done.stdout
