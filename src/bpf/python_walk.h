@@ -9,8 +9,8 @@
 
 enum {
 	PYTHON_TAGS = 3,
-	PYTHON_CHUNK = 8, /* frames */
-	PYTHON_CHUNKS = 32, /* twice TRACE_STACK_MAX frames: there are frames of C functions, too */
+	PYTHON_CHUNK = 16, /* frames */
+	PYTHON_CHUNKS = 16, /* twice TRACE_STACK_MAX frames: there are frames of C functions, too */
 };
 #define HASH_FACTOR 0x9e3779b97f4a7c15ULL
 
@@ -24,39 +24,48 @@ static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
 #define PART_WORD(part, at) (*(__u64 *)((part) + ((at)&0x78)))
 #define PART_INT(part, at) (*(__u32 *)((part) + ((at)&0x7c)))
 #define PART_BYTE(part, at) ((part)[(at)&0x7f])
-_Static_assert(TRACE_PYTHON_FRAME + 8 == 0x80 && TRACE_PYTHON_CODE + 8 == 0x80, "the masks");
+_Static_assert(sizeof(((struct walk *)0)->frame) == 0x80 && sizeof(((struct walk *)0)->code) == 0x80,
+	       "masks");
 
-/* PYTHON_END bytes of a table of lines; what cannot be read counts as 0. */
-static __always_inline __u64 python_end(struct walk *walk, __u64 hash, __u64 from)
+/* Products that do not wait for each other, unlike hash_mix()'s: most of what a frame costs is this. */
+static __always_inline __u64 words_hash(const __u64 *words, __u32 n)
 {
-	bpf_probe_read_user(walk->end, sizeof(walk->end), (void *)from);
-	for (__u32 i = 0; i < PYTHON_END / 8; i++)
-		hash = hash_mix(hash, walk->end[i]);
-	return hash;
+	__u64 sum = 0;
+
+	for (__u32 i = 0; i < n; i++)
+		sum += words[i] * (HASH_FACTOR * (2 * i + 1));
+	return hash_mix(0, sum ^ sum >> 32);
 }
 
 /*
  * Of a code object without a version: its name's hash, and how its table of lines begins and ends. What
- * follows a short table in memory counts, too: at worst, a stack is sent once more.
+ * follows a short table in memory counts, too: at worst, a stack is sent once more. What cannot be read
+ * counts as 0.
  */
 static __always_inline __u64 python_deep(const struct trace_python *python, struct walk *walk)
 {
-	__u64 lines = PART_WORD(walk->code, python->code_lines), n = user_word(lines + python->bytes_size);
+	__u64 lines = PART_WORD(walk->code, python->code_lines), n;
 	__u64 hash = user_word(PART_WORD(walk->code, python->code_name) + python->text_hash);
 
-	lines += python->bytes_data;
-	hash = python_end(walk, hash_mix(hash, n), lines);
-	return n > PYTHON_END ? python_end(walk, hash, lines + n - PYTHON_END) : hash;
+	/* The size, the bytes' own hash, and the bytes. */
+	bpf_probe_read_user(walk->end, sizeof(walk->end), (void *)(lines + python->bytes_size));
+	n = walk->end[0];
+	walk->end[1] = hash;
+	hash = words_hash(walk->end, sizeof(walk->end) / 8);
+	if (n > PYTHON_END) {
+		bpf_probe_read_user(walk->end, PYTHON_END,
+				    (void *)(lines + python->bytes_data + n - PYTHON_END));
+		hash = hash_mix(hash, words_hash(walk->end, PYTHON_END / 8));
+	}
+	return hash;
 }
 
 static __always_inline __u32 python_check(const struct trace_python *python, struct walk *walk)
 {
-	__u64 hash = 0;
+	__u64 hash = words_hash((const __u64 *)walk->code, TRACE_PYTHON_CODE / 8);
 
-	for (__u32 i = 0; i < TRACE_PYTHON_CODE; i += 8)
-		hash = hash_mix(hash, *(__u64 *)(walk->code + i));
 	if (python->flags & TRACE_PYTHON_DEEP)
-		hash = hash_mix(hash, python_deep(python, walk));
+		hash += python_deep(python, walk) * HASH_FACTOR;
 	return hash ^ hash >> 32;
 }
 

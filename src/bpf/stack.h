@@ -114,7 +114,7 @@ enum trace_python_flag {
 enum { TRACE_PYTHON_OWNER_C = 3 };
 
 /* Bytes of a frame and of a code object that are read at once; more than any version needs. */
-enum { TRACE_PYTHON_FRAME = 120, TRACE_PYTHON_CODE = 120 };
+enum { TRACE_PYTHON_FRAME = 96, TRACE_PYTHON_CODE = 96 };
 
 /*
  * Map `pythons`, hash by tgid: where a process's interpreter has what. User space writes it; it is copied to

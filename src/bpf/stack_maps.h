@@ -16,10 +16,9 @@ struct walk {
 	__u64 framed, idle;
 	__u32 framed_n, pad;
 	struct trace_frame frames[TRACE_STACK_LARGE];
-	/* Read from the process; the last 8 bytes are never. */
-	unsigned char frame[TRACE_PYTHON_FRAME + 8];
-	unsigned char code[TRACE_PYTHON_CODE + 8];
-	__u64 end[PYTHON_END / 8]; /* of a table of lines */
+	/* Read from the process; a member at any place that is a multiple of 8 lies in them. */
+	unsigned char frame[128], code[128] __attribute__((aligned(8)));
+	__u64 end[2 + PYTHON_END / 8]; /* of a table of lines */
 };
 
 /* User space sets max_entries of this map, too: 1 where no stacks are recorded. */

@@ -178,6 +178,7 @@ static int start(struct trace_engine *engine, struct attach_error *ret_error)
 	if (r < 0)
 		return r;
 	engine->control = attach_control(engine->backend);
+	engine->control->stack_shift = engine->config.stack_shift;
 	if (engine->config.follow) {
 		r = attach_follow(engine->backend, engine->config.pid,
 				  (uint64_t)engine_started_boot_ns((uint32_t)engine->config.pid));

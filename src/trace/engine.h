@@ -56,6 +56,7 @@ struct trace_engine_config {
 	bool allow_single_step;
 	bool events; /* send events; false: sums only */
 	bool every_call; /* events of every call, for --raw */
+	unsigned stack_shift; /* with @stacks: of 1 << this many events one has it; below 16 */
 	bool stacks; /* events of launches, memory and waits have the stack of Python frames (bpf/stack.h) */
 	double max_overhead; /* share of one core per traced process; 0: no budget */
 	int64_t latency_ns; /* how long an event may wait in the ring */

@@ -5,6 +5,7 @@ import difflib
 import glob
 import gzip
 import json
+import math
 import os
 import re
 import shutil
@@ -34,8 +35,8 @@ def interpreters():
     return found
 
 
-def traced(path, *argv, python="/usr/bin/python3"):
-    return command("trace", f"--stacks={path}", "--weight=bytes_held", "--", python, *argv, env=ENV)
+def traced(path, *argv, python="/usr/bin/python3", flags=()):
+    return command("trace", f"--stacks={path}", "--weight=bytes_held", *flags, "--", python, *argv, env=ENV)
 
 
 def folded(path, process="python"):
@@ -191,9 +192,40 @@ def test_page():
         assert bad not in page, f"{bad} in the page"
 
 
+REPEATED = """
+import ctypes
+cuda = ctypes.CDLL("libcudart.so.13")
+def often():
+    for i in range(20000):
+        cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1))
+def seldom():
+    for i in range(5000):
+        cuda.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1))
+often()
+seldom()
+"""
+
+
+def test_sample():
+    """What is told of a sample is right on average: here within six standard deviations."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        done = traced(f"{tmp}/x.folded", "-c", REPEATED, flags=["--sample=8"])
+        equal(done.returncode, 0, done.stderr)
+        sums = collections.Counter()
+        for frames, weight in folded(f"{tmp}/x.folded").items():
+            equal(weight % 8, 0, "each counts eight times")
+            sums[frames[-1].split()[0]] += weight
+    for name, calls in ("often", 20000), ("seldom", 5000):
+        deviation = math.sqrt(calls * (8 - 1))
+        assert abs(sums[name] - calls) < 6 * deviation, f"{name}: {sums[name]} of {calls}, +- {deviation:.0f}"
+        assert sums[name] != calls, "all of them: no sample was taken"
+
+
 def test_refused():
     for flags, why in ((["--stacks=x.txt"], "it must be a file whose name ends in"), (["--weight=launches"], "--weight is of --stacks"),
                        (["--stacks=x.html", "--weight=launches"], "other files have all"),
+                       (["--sample=2"], "--sample is of --stacks"), (["--stacks=x.html", "--sample=3"], "it must be 2, 4, 8"),
                        (["--stacks=x.folded", "--weight=time"], "it must be launches, bytes_copied, bytes_held or sync_wait")):
         done = command("trace", *flags, "--", "true")
         equal(done.returncode, 2, done.stderr)

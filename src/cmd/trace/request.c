@@ -68,6 +68,8 @@ static bool is_contradictory(const struct invocation *inv)
 		why = "--full has no effect with --json, which always has full names: leave it out";
 	else if (inv->flag[FLAG_WEIGHT] && !inv->flag[FLAG_STACKS])
 		why = "--weight is of --stacks FILE.folded: add it, or leave out --weight";
+	else if (inv->flag[FLAG_SAMPLE] && !inv->flag[FLAG_STACKS])
+		why = "--sample is of --stacks: add it, or leave out --sample";
 	if (why)
 		fprintf(stderr, "gpusonde trace: %s\n", why);
 	return why;
@@ -100,6 +102,22 @@ static bool parse_stacks(const struct invocation *inv, enum stack_weight *ret_we
 	return false;
 }
 
+static bool parse_sample(const struct invocation *inv, unsigned *ret_shift)
+{
+	const char *text = inv->flag[FLAG_SAMPLE];
+	uint64_t n;
+
+	if (!text)
+		return true;
+	if (parse_u64(text, &n) == 0 && n >= 2 && n <= 1U << TRACE_FLAG_SAMPLED_BITS && (n & (n - 1)) == 0) {
+		*ret_shift = (unsigned)__builtin_ctzll(n);
+		return true;
+	}
+	fprintf(stderr, "gpusonde trace: --sample cannot be \"%s\": it must be 2, 4, 8, ... or 32768\n",
+		text);
+	return false;
+}
+
 bool trace_request_parse(const struct invocation *inv, struct trace_request *ret_request)
 {
 	struct trace_request request = { .interval_ns = NSEC_PER_SEC };
@@ -107,7 +125,8 @@ bool trace_request_parse(const struct invocation *inv, struct trace_request *ret
 	if (is_contradictory(inv) ||
 	    (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &request.pid) < 0) ||
 	    !parse_time(inv, FLAG_DURATION, &request.duration_ns) ||
-	    !parse_time(inv, FLAG_INTERVAL, &request.interval_ns) || !parse_stacks(inv, &request.weight))
+	    !parse_time(inv, FLAG_INTERVAL, &request.interval_ns) || !parse_stacks(inv, &request.weight) ||
+	    !parse_sample(inv, &request.stack_shift))
 		return false;
 	request.table = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
 	request.live = request.table && (inv->flag[FLAG_TOP] || inv->flag[FLAG_INTERVAL]);

@@ -16,6 +16,7 @@ struct trace_request {
 	bool table; /* the figures are printed as a table */
 	bool live; /* a table at each interval, too, in place of the one before on a terminal */
 	bool series; /* a JSON object at each interval */
+	unsigned stack_shift; /* of --sample: its logarithm */
 	enum stack_weight weight; /* of --stacks FILE.folded */
 };
 

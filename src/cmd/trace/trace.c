@@ -323,6 +323,7 @@ static int start_engine(struct tracing *t)
 		.return_probes = options_bool(o, OPT_trace_return_probes),
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
 		.stacks = t->stacks,
+		.stack_shift = t->request.stack_shift,
 		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->stacks ||
 			  library_user_has_arguments(),
 		.every_call = t->inv->flag[FLAG_RAW],

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the stack of a Python program costs it: an event with the stack of 20 Python functions against the same event without one.
+
+The CPU time of the calling thread for a call, the least of many rounds; the functions call each other, so their code is the same and their frames are not.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from common import BUILD, Row
+from tracing import SIM, need_tracing
+
+DEPTH = 20
+PROMISED_NS = 3000
+PROGRAM = """
+import ctypes, sys, time
+call = ctypes.CDLL("libcudart.so.13").cudaDeviceSynchronize
+def deep(left):
+    if left:
+        return deep(left - 1)
+    least = 1 << 60
+    for _ in range(400):
+        begin = time.thread_time_ns()
+        for _ in range(100):
+            call()
+        least = min(least, time.thread_time_ns() - begin)
+    return least / 100
+print(deep(int(sys.argv[1]) - 2))
+"""
+
+
+def ns(python, *flags):
+    env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath(SIM), GPUSONDE_SIM_CUDA_KERNEL_US="0")
+    done = subprocess.run([f"{BUILD}/gpusonde", "trace", *flags, "--", python, "-c", PROGRAM, str(DEPTH)], env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=True)
+    return float(done.stdout)
+
+
+def run():
+    need_tracing()
+    rows = []
+    with tempfile.TemporaryDirectory() as tmp:
+        for python in os.environ.get("BENCH_PYTHONS", sys.executable).split(":"):
+            version = re.search(r"3\.\d+\.\d+", subprocess.run([python, "-V"], stdout=subprocess.PIPE, text=True, check=True).stdout)[0]
+            without = min(ns(python, "--raw", f"--output={tmp}/raw") for _ in range(3))
+            with_stack = min(ns(python, f"--stacks={tmp}/x.folded") for _ in range(3))
+            rows += [Row(f"CPython {version}: ns of a call with an event", without, "{:.0f}"),
+                     Row(f"CPython {version}: ns more with the stack of {DEPTH} functions", with_stack - without, "{:.0f}", at_most=PROMISED_NS)]
+    return rows

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <zlib.h>
+
+#include "base/macro.h"
+#include "view/stacks.h"
+
+static const struct stack_place places[] = {
+	{ .name = "main", .file = "a;b.py", .line = 3, .first_line = 1 },
+	{ .name = "</script>", .file = "x&\"y'.py" },
+	{ .name = "[remark]", .file = "" },
+};
+static const uint32_t first[] = { 1, 0 }, second[] = { 2 };
+static const struct stack_row rows[] = {
+	{ first, 2, "python3 7", "cudaMalloc", { [STACK_LAUNCHES] = 2, [STACK_BYTES_HELD] = 1e15 } },
+	{ second, 1, "python3 7", "cudaLaunchKernel", { [STACK_LAUNCHES] = 1.6 } },
+};
+static const struct stack_page page = { .places = places, .rows = rows, .rows_n = ARRAY_SIZE(rows) };
+
+static void test_folded(void **state)
+{
+	struct strbuf out;
+
+	(void)state;
+	strbuf_init(&out, 0);
+	assert_int_equal(view_stacks_folded(&page, STACK_LAUNCHES, &out), 0);
+	assert_string_equal(out.data, "python3 7;main (a:b.py:3);</script> (x&\"y'.py);cudaMalloc 2\n"
+				      "python3 7;[remark];cudaLaunchKernel 2\n");
+	strbuf_reset(&out);
+	assert_int_equal(view_stacks_folded(&page, STACK_BYTES_HELD, &out), 0);
+	assert_string_equal(out.data,
+			    "python3 7;main (a:b.py:3);</script> (x&\"y'.py);cudaMalloc 1000000000000000\n");
+	strbuf_reset(&out);
+	assert_int_equal(view_stacks_folded(&page, STACK_SYNC_WAIT, &out), 0);
+	assert_int_equal(out.len, 0);
+	strbuf_done(&out);
+}
+
+/* Names are chosen by whoever wrote the program. */
+static void test_html(void **state)
+{
+	struct stack_page more = page;
+	struct strbuf out;
+	const char *data;
+
+	(void)state;
+	more.incomplete = "<b>";
+	more.estimated = true;
+	strbuf_init(&out, 0);
+	assert_int_equal(view_stacks_html(&more, &out), 0);
+	data = strstr(out.data, "id=\"data\">\n");
+	assert_non_null(data);
+	assert_null(strstr(data, "<b>"));
+	assert_null(strstr(data, "x&"));
+	assert_non_null(strstr(data, "\"\\u003c/script\\u003e\",\"x\\u0026\\u0022y\\u0027.py\",0"));
+	assert_non_null(strstr(data, "\"estimated\":true,\"incomplete\":\"\\u003cb\\u003e\""));
+	assert_non_null(strstr(data, "\"cudaMalloc\",2,0,0,1000000000000000,0"));
+	strbuf_done(&out);
+}
+
+static bool has(const uint8_t *data, size_t n, const char *text)
+{
+	return memmem(data, n, text, strlen(text));
+}
+
+static void test_pprof(void **state)
+{
+	struct stack_page more = page;
+	uint8_t raw[4096];
+	z_stream z = { 0 };
+	struct strbuf out;
+	size_t n;
+
+	(void)state;
+	more.incomplete = "3 events were lost";
+	strbuf_init(&out, 0);
+	assert_int_equal(view_stacks_pprof(&more, &out), 0);
+	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+	z.next_in = (Bytef *)out.data;
+	z.avail_in = (uInt)out.len;
+	z.next_out = raw;
+	z.avail_out = sizeof(raw);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	n = sizeof(raw) - z.avail_out;
+	inflateEnd(&z);
+	assert_true(has(raw, n, "bytes_held"));
+	assert_true(has(raw, n, "a;b.py"));
+	assert_true(has(raw, n, "3 events were lost"));
+	assert_false(has(raw, n, "gpu_time")); /* not known */
+	strbuf_done(&out);
+}
+
+static void test_weights(void **state)
+{
+	enum stack_weight weight;
+
+	(void)state;
+	assert_true(stack_weight_parse("sync_wait", &weight));
+	assert_int_equal(weight, STACK_SYNC_WAIT);
+	assert_string_equal(stack_weight_name(weight), "sync_wait");
+	assert_false(stack_weight_parse("sync", &weight));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_html),
+		cmocka_unit_test(test_pprof),
+		cmocka_unit_test(test_weights),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
