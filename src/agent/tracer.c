@@ -310,6 +310,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.operators = options_bool(options, OPT_trace_operators),
 		.kernel_series = (uint32_t)options_number(options, OPT_trace_kernel_series),
 		.name_kernels = options_bool(options, OPT_trace_kernels),
+		.blas = options_bool(options, OPT_trace_blas),
 		.nccl = options_bool(options, OPT_trace_nccl),
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 		.devices_wait_ns = DEVICES_NS,
@@ -318,8 +319,12 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 	library_set_user_text(options_text(options, OPT_trace_probes));
 	tracer->config = (struct trace_engine_config){
 		.attach.ring_bytes = power_of_two(options_number(options, OPT_trace_buffer)),
-		.libraries = { [PROBE_CUDA] = true, [PROBE_NCCL] = options_bool(options, OPT_trace_nccl),
-			       [PROBE_TORCH] = options_bool(options, OPT_trace_operators) },
+		.libraries = { [PROBE_CUDA] = true,
+			       [PROBE_NCCL] = options_bool(options, OPT_trace_nccl),
+			       [PROBE_TORCH] = options_bool(options, OPT_trace_operators),
+			       [PROBE_CUBLAS] = options_bool(options, OPT_trace_blas),
+			       [PROBE_CUBLASLT] = options_bool(options, OPT_trace_blas),
+			       [PROBE_CUDNN] = options_bool(options, OPT_trace_blas) },
 		.return_probes = options_bool(options, OPT_trace_return_probes),
 		.no_launch_returns = !options_bool(options, OPT_trace_launch_returns),
 		.allow_single_step = options_bool(options, OPT_trace_allow_single_step),

@@ -67,6 +67,7 @@ void trace_view_unref(struct trace_view *view)
 	for (uint32_t i = 0; i < view->kernels_n; i++)
 		kernel_unref(view->kernels[i].kernel);
 	free(view->arguments);
+	free(view->blas);
 	free(view->nccl);
 	free(view->operators);
 	free(view);

@@ -4,14 +4,14 @@
  * and referenced by the next snapshot. TRACE_METRIC rows of metrics.def are the numbers of a process on a
  * device; calls are listed by exported name.
  *
- * A device here is a GPU or MIG instance by UUID; "" means that the device is unknown, which is a separate
- * entry.
+ * A device here is a GPU or MIG instance by UUID; "": it is not known, which is an entry of its own.
  */
 #pragma once
 
 #include <stdatomic.h>
 
 #include "base/process_id.h"
+#include "model/blas.h"
 #include "model/metric.h"
 #include "model/nccl.h"
 #include "model/occupancy.h"
@@ -61,7 +61,7 @@ enum { TRACED_VALUES = 8, TRACED_TEXT = 64 };
 struct traced_call {
 	uint32_t process; /* index */
 	const char *api; /* static */
-	const char *layer; /* "cuda" (the runtime, too), "nccl", static; NULL: the user named it */
+	const char *layer; /* "cuda" (the runtime, too), "blas", "nccl", static; NULL: the user named it */
 	uint64_t count, nested;
 	/* calls with a traced return; the fields below cover only these, and are unknown if there are none */
 	uint64_t timed;
@@ -209,7 +209,8 @@ struct trace_view {
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
 	uint32_t left_out; /* further processes, beyond the limit of an agent's document */
-	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n, kernels_n;
+	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n, kernels_n, arguments_n,
+		operators_n;
 	struct traced_process *processes; /* sorted by PID */
 	struct traced_device *devices;
 	struct traced_call *calls; /* by process */
@@ -218,11 +219,10 @@ struct trace_view {
 	struct traced_total *totals;
 	struct traced_kernel *kernels; /* by process, within it by seconds, the most first */
 	struct traced_argument *arguments; /* of all_calls; an allocation of its own, or NULL */
-	uint32_t arguments_n;
 	struct nccl_view *nccl; /* an allocation of its own; NULL: NCCL is not traced */
-	/* by estimated time, then by calls, the most first; an allocation of its own, or NULL */
-	struct traced_operator *operators; /* NULL: not traced */
-	uint32_t operators_n;
+	struct blas_view *blas; /* the same of cuBLAS */
+	/* by estimated time, then by calls, the most first; an allocation of its own; NULL: not traced */
+	struct traced_operator *operators;
 };
 
 /*

@@ -55,12 +55,19 @@ static void describe(const struct snapshot *snapshot, const struct entity *e, st
 
 static void set_devices(struct pipeline *pipeline, const struct snapshot *snapshot)
 {
+	const struct blas_peak *peaks[PIPELINE_DEVICES_MAX] = { NULL };
 	struct cuda_device devices[PIPELINE_DEVICES_MAX];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < snapshot->entities_n && n < PIPELINE_DEVICES_MAX; i++)
-		if (snapshot->entities[i].present)
+		if (snapshot->entities[i].present) {
+			/* A MIG instance is a part of its board. */
+			peaks[n] = snapshot->entities[i].id.parent == READING_NONE ?
+					   blas_peak_find(snapshot->entities[i].id.name) :
+					   NULL;
 			describe(snapshot, &snapshot->entities[i], &devices[n++]);
+		}
+	memcpy(pipeline->peaks, peaks, sizeof(peaks));
 	if (n == pipeline->devices_n && memcmp(devices, pipeline->devices, n * sizeof(devices[0])) == 0)
 		return;
 	/* Before src/cuda, which asks for limits at once. */

@@ -11,10 +11,12 @@ static int figures_event(const struct trace_header *event, uint32_t size, void *
 {
 	struct pipeline *pipeline = userdata;
 
-	if (!nccl_is_event(event))
+	if (!nccl_is_event(event) && !blas_is_event(event))
 		cuda_event(pipeline->cuda, event, size);
 	if (pipeline->nccl)
 		nccl_event(pipeline->nccl, event, size);
+	if (pipeline->blas)
+		blas_event(pipeline->blas, event, size);
 	return 0;
 }
 
@@ -23,6 +25,8 @@ static void figures_lost(uint64_t events, void *userdata)
 	struct pipeline *pipeline = userdata;
 
 	cuda_lost(pipeline->cuda, events);
+	if (pipeline->blas)
+		blas_lost(pipeline->blas);
 }
 
 static void figures_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
@@ -39,6 +43,8 @@ static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *user
 	cuda_process_over(pipeline->cuda, tgid, incarnation);
 	if (pipeline->nccl)
 		nccl_process_over(pipeline->nccl, tgid, incarnation);
+	if (pipeline->blas)
+		blas_process_over(pipeline->blas, tgid);
 	pipeline_forget_environment(pipeline, tgid);
 	if (pipeline->symbols)
 		symbols_forget(pipeline->symbols, (pid_t)tgid, incarnation);
@@ -92,6 +98,11 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 		if (!pipeline->nccl)
 			return -ENOMEM;
 	}
+	if (config->blas) {
+		pipeline->blas = blas_new(config->series, PIPELINE_BLAS_SHAPES, false);
+		if (!pipeline->blas)
+			return -ENOMEM;
+	}
 	unnamed = pipeline_symbols(pipeline, event, &ops);
 	r = cuda_new(&limits, &ops, pipeline, &pipeline->cuda);
 	if (r < 0)
@@ -108,6 +119,7 @@ void pipeline_free(struct pipeline *pipeline)
 	symbols_free(pipeline->symbols);
 	cuda_free(pipeline->cuda);
 	nccl_free(pipeline->nccl);
+	blas_free(pipeline->blas);
 	pipeline_environments_done(pipeline);
 	pipeline_limits_done(pipeline);
 	pipeline_operators_done(pipeline);

@@ -32,6 +32,7 @@ struct pipeline_config {
 	bool operators; /* of PyTorch are traced */
 	bool name_kernels;
 	bool nccl; /* is traced, too */
+	bool blas; /* the same */
 	bool read_memory; /* kernel names may be read from a process's memory */
 	/*
 	 * Requests to name a kernel wait this long for the first devices, since its figures depend on the

@@ -5,17 +5,20 @@
  */
 #pragma once
 
+#include "blas/blas.h"
 #include "nccl/nccl.h"
 #include "pipeline/pipeline.h"
 #include "proc/proc.h"
 
-enum { PIPELINE_DEVICES_MAX = 256 };
+enum { PIPELINE_DEVICES_MAX = 256, PIPELINE_BLAS_SHAPES = 64 /* of a process, with rows */ };
 
 struct pipeline {
 	struct pipeline_config config;
 	struct event_sink sink; /* figures */
 	struct cuda *cuda;
 	struct nccl *nccl; /* NULL: not traced */
+	struct blas *blas; /* the same */
+	const struct blas_peak *peaks[PIPELINE_DEVICES_MAX]; /* of devices; NULL: not known */
 	struct symbols *symbols; /* kernels and environments; NULL: not available */
 	int64_t devices_by_ns; /* until then requests wait for the first devices */
 	struct cuda_device devices[PIPELINE_DEVICES_MAX];
@@ -43,6 +46,9 @@ static inline void view_set_each(struct trace_view *view, const enum agent_metri
 
 /* view.c: events and spans that sinks had no time or room for */
 uint64_t pipeline_not_taken(const struct pipeline *pipeline, const struct event_sinks *events);
+
+/* blas.c: without memory for them the figures of cuBLAS are absent. */
+void pipeline_fill_blas(const struct pipeline *pipeline, struct trace_view *view);
 
 /* node.c */
 const char *pipeline_uuid(const struct entity *e);

@@ -70,6 +70,8 @@ static const char *error_words(const struct probe *probe, int32_t code)
 	switch (probe_libraries[probe->library].errors) {
 	case LIBRARY_ERRORS_CUDA:
 		return cuda_error_words(code);
+	case LIBRARY_ERRORS_CUBLAS:
+		return blas_error_words(code);
 	case LIBRARY_ERRORS_NCCL:
 		return nccl_error_words(code);
 	default:
@@ -94,6 +96,8 @@ static const char *layer_name(enum trace_layer layer)
 	switch (layer) {
 	case TRACE_LAYER_CUDA:
 		return "cuda";
+	case TRACE_LAYER_BLAS:
+		return "blas";
 	case TRACE_LAYER_NCCL:
 		return "nccl";
 	default:
@@ -504,6 +508,8 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 	}
 	if (pipeline->nccl)
 		fill_nccl(view, pipeline->nccl);
+	if (pipeline->blas)
+		pipeline_fill_blas(pipeline, view);
 	fill_agent(view, pipeline, trace_engine_sinks(engine), &status, left_out);
 	describe_missing(view, &status);
 	view->enabled = true;

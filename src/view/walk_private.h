@@ -10,6 +10,7 @@
  *   walk_operators.c   operators of PyTorch
  *   walk_calls.c       traced calls, errors and latencies by name of the call
  *   walk_probes.c      the same of functions that the user names
+ *   walk_blas.c        multiplications of cuBLAS
  *   walk_nccl.c        operations of NCCL; walk_measured.c: how long they took
  *   walk_node.c        the node, the agent itself, rejected values of the driver
  */
@@ -100,6 +101,7 @@ void walk_kernels(struct walk *walk);
 void walk_operators(struct walk *walk);
 void walk_calls(struct walk *walk);
 void walk_probes(struct walk *walk);
+void walk_blas(struct walk *walk);
 void walk_nccl(struct walk *walk);
 void walk_measured(struct walk *walk);
 void walk_node(struct walk *walk);

@@ -174,6 +174,21 @@ static const struct {
 	  "registered buffers their size." },
 	{ "nccl_call_duration_seconds", "histogram", "api, le",
 	  "Time from entry to return of NCCL's calls, which enqueue: not that of the work on the GPUs." },
+	{ "process_gemm_calls_total", "counter", "pid, comm, precision",
+	  "Multiplications of matrices that the process asked cuBLAS for, by what is computed with: "
+	  "fp32_or_tf32 where that was set before it was traced. Of processes with series of their own, as "
+	  "the next ones; with trace.blas." },
+	{ "process_gemm_flop_total", "counter", "pid, comm, precision",
+	  "Floating-point (or integer) operations that they ask for, 2 m n k, of complex numbers 8 m n k." },
+	{ "process_gemm_unsized_calls_total", "counter", "pid, comm",
+	  "Multiplications of the process whose sizes are not known, and are in no sum." },
+	{ "process_gemm_peak_share_estimated", "gauge", "pid, comm",
+	  "Time that the multiplications would take at the board's peak, as a share of the time that the "
+	  "device worked for the process, since it is traced; for processes on one GPU that is known." },
+	{ "gemm_calls_total", "counter", "precision",
+	  "Multiplications of matrices that cuBLAS was asked for, of all processes, those that have ended "
+	  "included." },
+	{ "gemm_flop_total", "counter", "precision", "The operations that they ask for." },
 	{ "process_nccl_operations_total", "counter", "pid, comm, comm_size, operation",
 	  "Operations of NCCL that the process enqueued, by ranks of the communicator: unknown where it was "
 	  "made before it was traced, other beyond 15 sizes. So are the next families." },

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cmd/trace/raw_blas.h"
 #include "cmd/trace/raw_nccl.h"
 #include "nccl/nccl.h"
 #include "trace/arguments.h"
@@ -116,7 +117,8 @@ static void from_variable(const struct trace_name *name, struct raw_event *raw)
 }
 
 /* False: an event that is not printed. */
-static bool from_event(const struct trace_header *event, struct raw_event *ret_raw)
+static bool from_event(const struct raw_sink *sink, const struct trace_header *event,
+		       struct raw_event *ret_raw)
 {
 	struct raw_event raw = {
 		.time_ns = event->time_ns, .pid = event->tgid, .tid = event->tid, .cpu = event->cpu
@@ -140,6 +142,9 @@ static bool from_event(const struct trace_header *event, struct raw_event *ret_r
 		if (nccl_is_event(event)) {
 			raw.fields.n = 0;
 			raw_nccl((const void *)event, &raw);
+		} else if (blas_is_event(event)) {
+			raw.fields.n = 0;
+			raw_blas(sink->blas, (const void *)event, &raw);
 		}
 		break;
 	case TRACE_EVENT_NAME:
@@ -182,7 +187,7 @@ static int raw_event(const struct trace_header *event, _unused_ uint32_t size, v
 	struct raw_event raw;
 	int r;
 
-	if (sink->failed || !from_event(event, &raw))
+	if (sink->failed || !from_event(sink, event, &raw))
 		return sink->failed;
 	raw.comm = comm_of(sink, event, comm);
 	r = view_raw_event(&raw, sink->json, &sink->text);

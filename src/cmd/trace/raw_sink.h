@@ -7,6 +7,7 @@
 
 #include "activity/event_sink.h"
 #include "base/strbuf.h"
+#include "blas/blas.h"
 
 struct raw_sink_ops {
 	int (*write)(const struct strbuf *text, void *userdata); /* -errno: ends the output */
@@ -16,6 +17,7 @@ struct raw_sink_ops {
 struct raw_sink {
 	struct event_sink sink;
 	bool json;
+	const struct blas *blas; /* for cublasLt's sizes; a sink before this one; NULL: not known */
 	struct strbuf text; /* events not yet written */
 	struct raw_sink_ops ops;
 	void *userdata; /* for ops */

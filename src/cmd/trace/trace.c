@@ -23,6 +23,7 @@
 #include "base/raised.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
+#include "cmd/trace/blas.h"
 #include "cmd/trace/exec_gate.h"
 #include "cmd/trace/kernels.h"
 #include "cmd/trace/nccl.h"
@@ -41,6 +42,7 @@ struct tracing {
 	struct trace_kernels *kernels; /* NULL: calls only */
 	struct trace_nccl *nccl; /* NULL: calls only */
 	struct trace_stacks *stacks; /* NULL: none are recorded */
+	struct trace_blas *blas; /* the same */
 	struct exec_gate *gate; /* of the command; NULL: none */
 	pid_t pid; /* traced process; 0: all */
 	struct trace_report report;
@@ -159,6 +161,8 @@ static int draw(struct tracing *t, int to, double seconds)
 		r = draw_kernels(t, options, seconds, &out);
 	if (r == 0 && t->nccl)
 		r = trace_nccl_table(t->nccl, t->engine, &options, &out);
+	if (r == 0 && t->blas)
+		r = trace_blas_table(t->blas, t->engine, &options, &out);
 	if (r == 0)
 		table_trace_status(&summary, &options, &out);
 	if (r == 0)
@@ -208,6 +212,10 @@ static int put_json(struct tracing *t)
 	if (r == 0 && t->nccl) {
 		strbuf_adds(&out, ",\"nccl\":");
 		r = trace_nccl_json(t->nccl, t->engine, &out);
+	}
+	if (r == 0 && t->blas) {
+		strbuf_adds(&out, ",\"blas\":");
+		r = trace_blas_json(t->blas, t->engine, &out);
 	}
 	strbuf_adds(&out, "}\n");
 	if (r == 0)
@@ -301,6 +309,9 @@ static int add_sinks(struct tracing *t)
 		r = event_sinks_add(sinks, trace_nccl_sink(t->nccl));
 	if (r >= 0 && t->stacks)
 		r = event_sinks_add(sinks, trace_stacks_sink(t->stacks));
+	if (r >= 0 && t->blas)
+		r = event_sinks_add(sinks, trace_blas_sink(t->blas));
+	t->raw.blas = trace_blas_of(t->blas);
 	if (r >= 0 && t->inv->flag[FLAG_RAW])
 		r = event_sinks_add(sinks, &t->raw.sink);
 	t->ends = (struct event_sink){
@@ -315,8 +326,13 @@ static int start_engine(struct tracing *t)
 	const struct options *o = &t->inv->options;
 	struct trace_engine_config config = {
 		.attach = { .ring_bytes = (uint32_t)options_number(o, OPT_trace_buffer) },
-		.libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true, [PROBE_NCCL] = true,
-			       [PROBE_TORCH] = t->inv->flag[FLAG_TORCH] != NULL },
+		.libraries = { [PROBE_CUDA] = true,
+			       [PROBE_CUDART] = true,
+			       [PROBE_NCCL] = true,
+			       [PROBE_TORCH] = t->inv->flag[FLAG_TORCH] != NULL,
+			       [PROBE_CUBLAS] = t->blas != NULL,
+			       [PROBE_CUBLASLT] = t->blas != NULL,
+			       [PROBE_CUDNN] = t->blas != NULL },
 		.pid = t->pid,
 		.follow = t->pid != 0,
 		.held = t->gate && !exec_gate_unheld(t->gate),
@@ -324,7 +340,7 @@ static int start_engine(struct tracing *t)
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
 		.stacks = t->stacks,
 		.stack_shift = t->request.stack_shift,
-		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->stacks ||
+		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->blas || t->stacks ||
 			  library_user_has_arguments(),
 		.every_call = t->inv->flag[FLAG_RAW],
 		/* No limit by default: the user has asked for tracing explicitly. */
@@ -468,6 +484,8 @@ static int start_tracing(struct tracing *t)
 		if (r < 0)
 			fprintf(stderr, "gpusonde trace: stacks cannot be recorded: %s\n", strerror(-r));
 	}
+	if (r >= 0 && t->inv->flag[FLAG_BLAS])
+		r = trace_blas_new(&t->blas);
 	if (r >= 0)
 		r = start_engine(t);
 	if (r >= 0 && t->gate)
@@ -638,6 +656,7 @@ static int run_tracing(struct tracing *t)
 	trace_kernels_free(TAKE_PTR(t->kernels));
 	trace_nccl_free(TAKE_PTR(t->nccl));
 	trace_stacks_free(TAKE_PTR(t->stacks));
+	trace_blas_free(TAKE_PTR(t->blas));
 	return r;
 }
 

@@ -392,6 +392,47 @@ static void add_workload_name(struct snapshot *s)
 	s->traced_workloads[0] = 0;
 }
 
+/* The first process: two shapes, the peak is known; one more whose size is not. */
+static void add_blas(struct trace_view *view)
+{
+	static const struct blas_row rows[] = {
+		{ .shape = { .m = 4096,
+			     .n = 512,
+			     .k = 4096,
+			     .batch = 1,
+			     .types = { 14, 14, 14, 68 },
+			     .precision = BLAS_BF16 },
+		  .sum = { 100, 100 * 2.0 * 4096 * 512 * 4096 } },
+		{ .shape = { .m = 10,
+			     .n = 20,
+			     .k = 30,
+			     .batch = 4,
+			     .types = { 0, 0, 0, 0xff },
+			     .precision = BLAS_FP32_OR_TF32 },
+		  .sum = { 1, 2.0 * 10 * 20 * 30 * 4 } },
+	};
+	struct blas_view *blas = blas_view_new(1, ARRAY_SIZE(rows));
+
+	if (!blas)
+		abort();
+	blas->processes_n = 1;
+	blas->rows_n = ARRAY_SIZE(rows);
+	blas->processes[0] = (struct blas_process){ .pid = view->processes[0].id.pid,
+						    .has_series = true,
+						    .rows_n = ARRAY_SIZE(rows),
+						    .others = { 3, 3000 },
+						    .unsized = 2,
+						    .failed = 1,
+						    .peak_share = 0.375 };
+	memcpy(blas->processes[0].comm, view->processes[0].comm, sizeof(blas->processes[0].comm));
+	memcpy(blas->rows, rows, sizeof(rows));
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		blas->processes[0].by_precision[rows[i].shape.precision] = rows[i].sum;
+	memcpy(blas->totals, blas->processes[0].by_precision, sizeof(blas->totals));
+	blas->unsized = 2;
+	view->blas = blas;
+}
+
 /* The first process: two sizes of communicators, one not known. */
 static void add_nccl(struct trace_view *view)
 {
@@ -494,6 +535,7 @@ struct snapshot *fixture_traced(void)
 	call->layer = "nccl";
 	call->bytes = (1 << 20) + 12;
 	add_error(view, call, 4, 1);
+	add_blas(view);
 	add_nccl(view);
 	add_named(view, "libfoo.so", "foo_open", true);
 	add_named(view, "libfoo.so", "foo_late", false);
