@@ -93,6 +93,10 @@ static __always_inline bool python_add(const struct trace_python *python, struct
 	at = python->flags & TRACE_PYTHON_LASTI ? PART_INT(walk->frame, python->frame_at) :
 						  PART_WORD(walk->frame, python->frame_at) - code;
 	check = python_check(python, walk);
+	/* Again: kernels before 5.16 forget the bound of what is kept on the stack meanwhile. */
+	SHOW_BOUND(n);
+	if (n >= TRACE_STACK_MAX)
+		return false;
 	walk->frames[n].code = code;
 	walk->frames[n].at = at;
 	walk->frames[n].check = check;

@@ -241,6 +241,22 @@ def user_probes_counted(results, _kernel):
     assert text["values"] == {word: NAMED_ROUNDS for word in ("hello", "inner", "text")}, text
 
 
+OPERATOR_ROUNDS = 50
+
+
+# Operators of PyTorch, nested ones and ones that are left as by an exception (test/e2e/operators.py), and what they launch.
+@case("""
+export GPUSONDE_SIM_SCENARIO=/sim/node.yaml
+/gs/gpusonde trace --torch --json -o json -- /gs/calls_operators
+""", arches=("amd64",))
+def operators_counted(results, _kernel):
+    operators = {o["name"]: o for o in document(ended_well(results["operators-counted"]), "json")["operators"]}
+    counted = {name: (o["calls_total"], o["outermost_calls_total"], o["launches_total"]) for name, o in operators.items() if name}
+    wanted = {"add.Tensor": (3, 1, 6), "linear": (2, 1, 2), "mm": (1, 1, 1), "backward": (1, 1, 0)}
+    assert counted == {name: tuple(OPERATOR_ROUNDS * n for n in figures) for name, figures in wanted.items()}, f"operators: {counted}"
+    assert operators[None]["launches_total"] == OPERATOR_ROUNDS, operators[None]
+
+
 # Two processes in one address space, debuggers, processes that are killed or execute others within a call. Of the unit test, in the kernel's best
 # way to attach; in the other one it takes minutes.
 @case("cd /tmp; CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_disturbed '*_multi'", units=("attach_disturbed",), quick_since=MULTI_SINCE)

@@ -98,6 +98,7 @@ def make_image(arch, chosen):
     if arch == OWN_ARCH:
         image.add_program(f"{build}/test/tools/filtered", "/gs/filtered")
         image.add_program(f"{build}/test/e2e/calls_named", "/gs/calls_named")
+        image.add_program(f"{build}/test/e2e/calls_operators", "/gs/calls_operators")
         capabilities_cases.add_files(image)
     if arch != OWN_ARCH:
         cases_more.add_files(image, build)
