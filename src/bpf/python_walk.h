@@ -94,6 +94,7 @@ static __always_inline bool python_add(const struct trace_python *python, struct
 						  PART_WORD(walk->frame, python->frame_at) - code;
 	check = python_check(python, walk);
 	/* Again: kernels before 5.16 forget the bound of what is kept on the stack meanwhile. */
+	n = walk->n;
 	SHOW_BOUND(n);
 	if (n >= TRACE_STACK_MAX)
 		return false;

@@ -162,24 +162,39 @@ static __always_inline __u32 stack_number(struct trace_counters *c)
 STACK_SEND(stack_send_small, TRACE_STACK_SMALL)
 STACK_SEND(stack_send_large, TRACE_STACK_LARGE)
 
-/* The id of the stack in @id's walk, which is sent if it is not known. */
+static __always_inline struct stack_key stack_key_of(const struct walk *walk, __u64 incarnation)
+{
+	return (struct stack_key){ .incarnation = incarnation, .hash = hash_mix(walk->hash, walk->flags) };
+}
+
+/* The id of the stack in @id's walk, if it was sent lately; else 0. */
 __noinline __u32 stack_known(__u64 id, __u64 incarnation)
 {
+	const struct walk *walk = bpf_map_lookup_elem(&walks, &id);
+	const struct stack_known *known;
+	struct stack_key key;
+
+	if (!walk)
+		return 0;
+	key = stack_key_of(walk, incarnation);
+	known = bpf_map_lookup_elem(&stacks, &key);
+	return known && bpf_ktime_get_ns() - known->since_ns < TRACE_STACK_KEPT_NS ? known->id : 0;
+}
+
+/* Sends the stack in @id's walk, whose code objects were sent. Its new id. */
+__noinline __u32 stack_send(__u64 id, __u64 incarnation)
+{
+	struct stack_known new = { .since_ns = bpf_ktime_get_ns() };
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
-	struct stack_known *known, new = { .since_ns = bpf_ktime_get_ns() };
-	struct stack_key key = { .incarnation = incarnation };
 	struct trace_counters *c = counters_get();
+	struct stack_key key;
 
 	if (!walk || !c)
 		return TRACE_STACK_LOST;
-	key.hash = hash_mix(walk->hash, walk->flags);
-	known = bpf_map_lookup_elem(&stacks, &key);
-	if (known && new.since_ns - known->since_ns < TRACE_STACK_KEPT_NS)
-		return known->id;
+	key = stack_key_of(walk, incarnation);
 	new.id = stack_number(c);
-	if (!new.id || !codes_send(id, incarnation) ||
-	    !(walk->n <= TRACE_STACK_SMALL ? stack_send_small(c, walk, new.id) :
-					     stack_send_large(c, walk, new.id)))
+	if (!new.id || !(walk->n <= TRACE_STACK_SMALL ? stack_send_small(c, walk, new.id) :
+							stack_send_large(c, walk, new.id)))
 		return TRACE_STACK_LOST;
 	bpf_map_update_elem(&stacks, &key, &new, BPF_ANY);
 	return new.id;
@@ -188,7 +203,7 @@ __noinline __u32 stack_known(__u64 id, __u64 incarnation)
 static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id), *none;
-	__u32 tgid = id >> 32, why;
+	__u32 tgid = id >> 32, why, stack;
 	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
 	__u64 frame;
 
@@ -211,7 +226,14 @@ static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation)
 	python_walk(id, frame);
 	if (!walk->n)
 		return walk->flags ? TRACE_STACK_UNREAD : TRACE_STACK_EMPTY;
-	return stack_known(id, incarnation);
+	/*
+	 * One after the other, not within each other: the stacks of functions that call each other count together,
+	 * and the kernel allows 512 bytes.
+	 */
+	stack = stack_known(id, incarnation);
+	if (stack)
+		return stack;
+	return codes_send(id, incarnation) ? stack_send(id, incarnation) : TRACE_STACK_LOST;
 }
 
 __noinline __u64 stack_take(__u64 id)
