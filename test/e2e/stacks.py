@@ -222,11 +222,58 @@ def test_sample():
         assert sums[name] != calls, "all of them: no sample was taken"
 
 
+LAUNCHES = """
+import ctypes, sys, threading
+cuda = ctypes.CDLL("libcudart.so.13")
+class dim3(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint) for name in "xyz"]
+register = getattr(cuda, "__cudaRegisterFatBinary")
+register.restype = ctypes.c_void_p
+image = (ctypes.c_uint * 16)(0xba55ed50)
+wrapper = (ctypes.c_ulong * 3)(0x1466243b1, ctypes.addressof(image), 0)
+stub = ctypes.create_string_buffer(64)
+handle = ctypes.c_void_p(register(wrapper))
+name = ctypes.c_char_p(b"_Z4spinv")
+getattr(cuda, "__cudaRegisterFunction")(handle, stub, name, name, -1, None, None, None, None, None)
+def launch():
+    assert cuda.cudaLaunchKernel(stub, dim3(8, 1, 1), dim3(64, 1, 1), None, ctypes.c_size_t(0), None) == 0
+def often():
+    for i in range(30):
+        launch()
+def seldom():
+    for i in range(10):
+        launch()
+often()
+seldom()
+assert cuda.cudaDeviceSynchronize() == 0
+"""
+
+
+def test_gpu_time():
+    """The estimate of --kernels, to the nanosecond, split among the stacks."""
+    tracing()
+    env = dict(ENV, GPUSONDE_SIM_CUDA_KERNEL_US="2000")
+    with tempfile.TemporaryDirectory() as tmp:
+        python = shutil.which("python3", path="/usr/bin") or "python3"
+        done = command("trace", f"--stacks={tmp}/x.folded", "--weight=gpu_time", "--kernels", "--json", f"--output={tmp}/json", "--",
+                       python, "-c", LAUNCHES, env=env)
+        equal(done.returncode, 0, done.stderr)
+        with open(f"{tmp}/json") as file:
+            kernels = [k for process in json.load(file)["kernels"]["processes"] for k in process["kernels"]]
+        with open(f"{tmp}/x.folded") as file:
+            times = {re.search(r";(often|seldom) ", line)[1]: int(line.rsplit(" ", 1)[1]) for line in file}
+    total = sum(k["busy_seconds_total"] for k in kernels)
+    assert total > 0, kernels
+    assert abs(sum(times.values()) - total * 1e9) < 2, f"{times}, not {total} s"
+    assert times["often"] > times["seldom"] > 0, times
+
+
 def test_refused():
     for flags, why in ((["--stacks=x.txt"], "it must be a file whose name ends in"), (["--weight=launches"], "--weight is of --stacks"),
                        (["--stacks=x.html", "--weight=launches"], "other files have all"),
                        (["--sample=2"], "--sample is of --stacks"), (["--stacks=x.html", "--sample=3"], "it must be 2, 4, 8"),
-                       (["--stacks=x.folded", "--weight=time"], "it must be launches, bytes_copied, bytes_held or sync_wait")):
+                       (["--stacks=x.folded", "--weight=time"], "it must be launches, bytes_copied, bytes_held, sync_wait, or with --kernels gpu_time"),
+                       (["--stacks=x.folded", "--weight=gpu_time"], "or with --kernels gpu_time")):
         done = command("trace", *flags, "--", "true")
         equal(done.returncode, 2, done.stderr)
         contains(done.stderr, why)

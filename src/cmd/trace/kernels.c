@@ -87,6 +87,11 @@ int trace_kernels_collect(struct trace_kernels *k, struct trace_engine *engine)
 	return 0;
 }
 
+const struct trace_view *trace_kernels_view(const struct trace_kernels *k)
+{
+	return k->view;
+}
+
 /* ---- view of all processes ---- */
 
 static void add_process(struct trace_view *to, const struct traced_process *process,

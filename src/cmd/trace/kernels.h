@@ -44,6 +44,8 @@ void trace_kernels_settle(struct trace_kernels *kernels, struct trace_engine *en
 /* To be called after each collection: closes a window, stores the kernels of ended processes. */
 int trace_kernels_collect(struct trace_kernels *kernels, struct trace_engine *engine);
 
+/* The newest view; NULL before the first collection. */
+const struct trace_view *trace_kernels_view(const struct trace_kernels *kernels);
 /* All kernels, including those of ended processes. @rows: at most so many; 0: all. */
 int trace_kernels_table(struct trace_kernels *kernels, const struct table_options *options, bool full,
 			size_t rows, struct strbuf *out);

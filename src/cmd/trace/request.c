@@ -93,11 +93,13 @@ static bool parse_stacks(const struct invocation *inv, enum stack_weight *ret_we
 		return false;
 	}
 	*ret_weight = STACK_LAUNCHES;
-	if (!weight || (stack_weight_parse(weight, ret_weight) && *ret_weight != STACK_GPU_TIME))
+	if (!weight ||
+	    (stack_weight_parse(weight, ret_weight) &&
+	     (*ret_weight != STACK_GPU_TIME || inv->flag[FLAG_KERNELS] || inv->flag[FLAG_TORCH])))
 		return true;
 	fprintf(stderr,
-		"gpusonde trace: --weight cannot be \"%s\": it must be launches, bytes_copied, bytes_held or "
-		"sync_wait\n",
+		"gpusonde trace: --weight cannot be \"%s\": it must be launches, bytes_copied, bytes_held, "
+		"sync_wait, or with --kernels gpu_time\n",
 		weight);
 	return false;
 }

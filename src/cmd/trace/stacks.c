@@ -19,6 +19,8 @@
 struct process {
 	uint32_t tgid;
 	char comm[TRACE_COMM];
+	double busy_s; /* on all devices, estimated, as of the last window */
+	double launched; /* in the window */
 };
 
 /* A path of a process that ends in one function of CUDA. */
@@ -27,6 +29,7 @@ struct row {
 	uint32_t call;
 	uint32_t pad; /* 0: the first three numbers and this are the key */
 	double weights[STACK_WEIGHTS];
+	double launched, launched_before; /* in the window, in the last one in which the process launched */
 };
 
 struct held {
@@ -53,6 +56,7 @@ struct trace_stacks {
 	uint32_t unknown_version;
 	uint64_t frameless; /* events whose stack could not be told */
 	bool sampled;
+	bool has_gpu_time; /* a window was told */
 	int64_t begin_ns;
 	struct strbuf said;
 };
@@ -181,6 +185,12 @@ static bool is_wait(uint8_t op)
 	       op == TRACE_OP_SYNC_DEVICE;
 }
 
+static void add_launch(struct row *row, double factor)
+{
+	row->weights[STACK_LAUNCHES] += factor;
+	row->launched += factor;
+}
+
 static int add_call(struct trace_stacks *s, const struct trace_call *event, uint32_t row, double factor)
 {
 	bool moved = !(event->header.flags & TRACE_FLAG_NO_RESULT) && event->result == 0;
@@ -192,7 +202,7 @@ static int add_call(struct trace_stacks *s, const struct trace_call *event, uint
 	else if ((op == TRACE_OP_COPY || op == TRACE_OP_SET) && moved)
 		weights[STACK_BYTES_COPIED] += (double)event->size * factor;
 	else if (op == TRACE_OP_GRAPH_LAUNCH && event->result == 0)
-		weights[STACK_LAUNCHES] += factor;
+		add_launch(&s->rows[row], factor);
 	else if (op == TRACE_OP_ALLOC && moved)
 		return on_alloc(s, event, row, factor);
 	return 0;
@@ -221,7 +231,7 @@ static int add_event(struct trace_stacks *s, const struct trace_header *event)
 	if (event->type == TRACE_EVENT_CALL)
 		return add_call(s, (const struct trace_call *)event, row, (double)(1U << shift));
 	if (((const struct trace_launch *)event)->result == 0)
-		s->rows[row].weights[STACK_LAUNCHES] += (double)(1U << shift);
+		add_launch(&s->rows[row], (double)(1U << shift));
 	return 0;
 }
 
@@ -287,6 +297,70 @@ void trace_stacks_mapped(struct trace_stacks *s, struct trace_engine *engine, pi
 		s->unknown_python++;
 		s->unknown_version = version;
 	}
+}
+
+/* ---- estimated time ---- */
+
+/* The newest one with this PID; NULL: none launched anything. */
+static struct process *process_of(const struct trace_stacks *s, uint32_t tgid)
+{
+	for (uint32_t i = s->processes_n; i > 0; i--)
+		if (s->processes[i - 1].tgid == tgid)
+			return &s->processes[i - 1];
+	return NULL;
+}
+
+static double busy_of(const struct trace_view *view, const struct traced_process *process)
+{
+	double seconds = 0;
+
+	for (uint32_t i = 0; i < process->devices_n; i++) {
+		const struct traced_device *device = &view->devices[process->devices_first + i];
+
+		if (device->p[TRACED_BUSY_ESTIMATED] != PRESENCE_ABSENT)
+			seconds += device->v[TRACED_BUSY_ESTIMATED];
+	}
+	return seconds;
+}
+
+/* Splits what a process's time has grown by among what it launched in the window, else in the one before. */
+static void share_time(struct trace_stacks *s, uint32_t process, double ns)
+{
+	double launched = s->processes[process].launched, of = 0;
+
+	for (uint32_t i = 0; i < s->rows_n; i++) {
+		struct row *row = &s->rows[i];
+
+		if (row->process != process)
+			continue;
+		if (launched > 0) {
+			row->launched_before = row->launched;
+			row->launched = 0;
+		}
+		of += row->launched_before;
+	}
+	for (uint32_t i = 0; of > 0 && i < s->rows_n; i++)
+		if (s->rows[i].process == process)
+			s->rows[i].weights[STACK_GPU_TIME] += ns * s->rows[i].launched_before / of;
+	s->processes[process].launched = 0;
+}
+
+void trace_stacks_window(struct trace_stacks *s, const struct trace_view *view)
+{
+	s->has_gpu_time = true;
+	for (uint32_t i = 0; i < s->rows_n; i++)
+		s->processes[s->rows[i].process].launched += s->rows[i].launched;
+	for (uint32_t i = 0; i < view->processes_n; i++) {
+		struct process *process = process_of(s, (uint32_t)view->processes[i].id.pid);
+		double busy_s = busy_of(view, &view->processes[i]);
+
+		if (!process || busy_s <= process->busy_s)
+			continue;
+		share_time(s, (uint32_t)(process - s->processes), (busy_s - process->busy_s) * NSEC_PER_SEC);
+		process->busy_s = busy_s;
+	}
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		s->processes[i].launched = 0;
 }
 
 /* ---- writing ---- */
@@ -405,6 +479,7 @@ static int render(struct trace_stacks *s, const struct made *made, const char *p
 		.rows = made->rows,
 		.rows_n = s->rows_n,
 		.estimated = s->sampled,
+		.has_gpu_time = s->has_gpu_time,
 		.incomplete = s->said.len > 0 ? s->said.data : NULL,
 		.real_ns = clock_real_ns() - (clock_mono_ns() - s->begin_ns),
 		.duration_ns = clock_mono_ns() - s->begin_ns,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "activity/event_sink.h"
+#include "model/trace.h"
 #include "python/stacks.h"
 #include "trace/engine.h"
 #include "view/stacks.h"
@@ -31,6 +32,8 @@ DEFINE_CLEANUP(struct trace_stacks *, trace_stacks_free, trace_stacks_freep)
 struct event_sink *trace_stacks_sink(struct trace_stacks *stacks);
 /* A process maps a probed library: finds its Python interpreter. */
 void trace_stacks_mapped(struct trace_stacks *stacks, struct trace_engine *engine, pid_t pid);
+/* A window of the figures has ended: the processes' estimated time on devices is split among their stacks. */
+void trace_stacks_window(struct trace_stacks *stacks, const struct trace_view *view);
 /*
  * Writes the file whole, or not at all: beside, then renamed. @weight: of folded text. *ret_said: what the
  * user should know, "" if nothing; valid as long as @stacks.

@@ -178,6 +178,8 @@ static void collect_kernels(struct tracing *t)
 	if (r < 0)
 		fprintf(stderr, "gpusonde trace: the launches of the last second are not shown: %s\n",
 			strerror(-r));
+	else if (t->stacks)
+		trace_stacks_window(t->stacks, trace_kernels_view(t->kernels));
 }
 
 static void collect(struct tracing *t)
