@@ -24,6 +24,7 @@ struct place {
 	bool used, enqueued, timed;
 	uint32_t begun, ended; /* channels */
 	uint64_t first_ns, last_ns; /* by one clock, as told.timing says */
+	const void *context;
 	struct nccl_wire_operation told;
 };
 
@@ -127,6 +128,7 @@ uintptr_t operation_begin(const struct plugin_operation *operation)
 		place->used = true;
 		place->enqueued = false;
 		place->timed = operation->timed;
+		place->context = operation->context;
 		place->begun = place->ended = 0;
 		place->first_ns = UINT64_MAX;
 		place->last_ns = 0;
@@ -150,6 +152,24 @@ void operation_enqueued(uintptr_t handle)
 		return;
 	place->enqueued = true;
 	place_check(place);
+}
+
+void operations_end(const void *context)
+{
+	pthread_once(&once, init_places);
+	for (unsigned i = 0; i < PLACES; i++) {
+		struct place *place = &places[i];
+		struct nccl_wire_operation operation;
+		bool ends;
+
+		pthread_spin_lock(&place->lock);
+		ends = place->used && place->context == context;
+		if (ends)
+			operation = place_end(place);
+		pthread_spin_unlock(&place->lock);
+		if (ends)
+			told(&operation);
+	}
 }
 
 uintptr_t operation_channel_begin(uintptr_t parent, uint64_t gpu_ns)

@@ -28,6 +28,7 @@
 struct plugin_operation {
 	struct nccl_wire_operation told;
 	bool timed; /* its channels' events will come */
+	const void *context; /* of its communicator; only compared */
 };
 
 /* operations.c; handles are never NULL, 0: there was no room */
@@ -40,6 +41,8 @@ void operation_channel_time(uintptr_t handle, uint64_t gpu_ns);
 void operation_proxy(uintptr_t parent);
 /* An event's end, whatever it is of. */
 void operation_event_end(uintptr_t handle);
+/* A communicator ends: those of its operations whose channels were not told end without a duration. */
+void operations_end(const void *context);
 
 /* ring.c */
 enum { PLUGIN_RING = 4096 }; /* power of two */

@@ -116,6 +116,7 @@ static void *context_begin(const struct context *context, struct plugin_operatio
 		return NULL;
 	if (context->comm)
 		operation->told.comm = context->comm;
+	operation->context = context;
 	operation->told.ranks = context->ranks;
 	operation->told.nodes = context->nodes;
 	operation->told.channels = operation->told.channels ? operation->told.channels : 1;
@@ -335,6 +336,8 @@ static int init_v5(void **context, uint64_t comm, int *mask, const char *comm_na
 
 static int finalize(void *context)
 {
+	if (!sender_is_child())
+		operations_end(context);
 	free(context);
 	sender_flush();
 	return PROFILER_SUCCESS;

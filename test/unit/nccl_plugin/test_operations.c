@@ -107,17 +107,47 @@ static void by_the_hosts_clock(void **state)
 	assert_true(operation.timing == NCCL_TIMING_HOST || operation.duration_ns == 0);
 }
 
+/* NCCL tells no channels of some: they are told when their communicator ends. */
+static void what_is_left_when_a_communicator_ends(void **state)
+{
+	struct plugin_operation one = timed, other = timed;
+	struct nccl_wire_operation operation;
+	uintptr_t handle;
+
+	(void)state;
+	one.context = &one;
+	other.context = &other;
+	other.told.sequence = 10;
+	operation_event_end(operation_begin(&one));
+	handle = operation_begin(&other);
+	operation_event_end(handle);
+	none_told();
+	operations_end(&one);
+	operation = told();
+	assert_int_equal(operation.sequence, 9);
+	assert_int_equal(operation.timing, NCCL_TIMING_NONE);
+	none_told();
+	operations_end(&other);
+	assert_int_equal(told().sequence, 10);
+}
+
 /* Those whose channels do not end have their places until they are old. */
 static void there_is_only_so_much_room(void **state)
 {
+	const struct plugin_operation plain = { .told.channels = 1 };
+	uintptr_t earlier = operation_begin(&plain);
 	uint64_t lost = ring_lost();
 	unsigned begun = 0;
 
 	(void)state;
+	operation_event_end(earlier);
+	told();
 	for (unsigned i = 0; i < 10000; i++)
 		begun += operation_begin(&timed) != 0;
 	assert_int_equal(begun, 4096);
 	assert_int_equal(ring_lost() - lost, 10000 - 4096);
+	/* Its place is another one's now. */
+	assert_int_equal(operation_channel_begin(earlier, 1), 0);
 }
 
 static void handles_that_are_none(void **state)
@@ -139,6 +169,7 @@ int main(void)
 		cmocka_unit_test(times_that_cannot_be),
 		cmocka_unit_test(without_times_it_ends_when_it_is_enqueued),
 		cmocka_unit_test(by_the_hosts_clock),
+		cmocka_unit_test(what_is_left_when_a_communicator_ends),
 		cmocka_unit_test(handles_that_are_none),
 		cmocka_unit_test(there_is_only_so_much_room),
 	};
