@@ -162,21 +162,16 @@ static __always_inline __u32 stack_number(struct trace_counters *c)
 STACK_SEND(stack_send_small, TRACE_STACK_SMALL)
 STACK_SEND(stack_send_large, TRACE_STACK_LARGE)
 
-static __always_inline struct stack_key stack_key_of(const struct walk *walk, __u64 incarnation)
-{
-	return (struct stack_key){ .incarnation = incarnation, .hash = hash_mix(walk->hash, walk->flags) };
-}
-
 /* The id of the stack in @id's walk, if it was sent lately; else 0. */
 __noinline __u32 stack_known(__u64 id, __u64 incarnation)
 {
 	const struct walk *walk = bpf_map_lookup_elem(&walks, &id);
 	const struct stack_known *known;
-	struct stack_key key;
+	struct stack_key key = { .incarnation = incarnation };
 
 	if (!walk)
 		return 0;
-	key = stack_key_of(walk, incarnation);
+	key.hash = hash_mix(walk->hash, walk->flags);
 	known = bpf_map_lookup_elem(&stacks, &key);
 	return known && bpf_ktime_get_ns() - known->since_ns < TRACE_STACK_KEPT_NS ? known->id : 0;
 }
@@ -187,11 +182,11 @@ __noinline __u32 stack_send(__u64 id, __u64 incarnation)
 	struct stack_known new = { .since_ns = bpf_ktime_get_ns() };
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
 	struct trace_counters *c = counters_get();
-	struct stack_key key;
+	struct stack_key key = { .incarnation = incarnation };
 
 	if (!walk || !c)
 		return TRACE_STACK_LOST;
-	key = stack_key_of(walk, incarnation);
+	key.hash = hash_mix(walk->hash, walk->flags);
 	new.id = stack_number(c);
 	if (!new.id || !(walk->n <= TRACE_STACK_SMALL ? stack_send_small(c, walk, new.id) :
 							stack_send_large(c, walk, new.id)))
@@ -226,10 +221,7 @@ static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation)
 	python_walk(id, frame);
 	if (!walk->n)
 		return walk->flags ? TRACE_STACK_UNREAD : TRACE_STACK_EMPTY;
-	/*
-	 * One after the other, not within each other: the stacks of functions that call each other count together,
-	 * and the kernel allows 512 bytes.
-	 */
+	/* One after the other: the stacks of functions within each other may take 512 bytes. */
 	stack = stack_known(id, incarnation);
 	if (stack)
 		return stack;
