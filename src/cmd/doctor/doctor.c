@@ -2,12 +2,14 @@
 #include "cmd/doctor/doctor.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cmd/snapshot_client.h"
 #include "agent/own_capabilities.h"
 #include "agent/readiness.h"
@@ -18,10 +20,7 @@
 enum { CHECKS_MAX = 64 };
 
 struct report {
-	struct {
-		const char *name;
-		struct finding finding;
-	} rows[CHECKS_MAX];
+	struct named_finding rows[CHECKS_MAX];
 	unsigned n;
 	unsigned count[VERDICTS];
 };
@@ -63,6 +62,39 @@ static void run_checks(const struct doctor *doctor, const struct check *checks, 
 		c->run(doctor, finding);
 		report->count[finding->verdict]++;
 	}
+}
+
+/* Checks of the machine, or with --pid of a process. */
+static void run_all(const struct doctor *doctor, pid_t pid, struct report *report)
+{
+	if (pid) {
+		report->n = doctor_process(doctor, pid, report->rows);
+		for (unsigned i = 0; i < report->n; i++)
+			report->count[report->rows[i].finding.verdict]++;
+		return;
+	}
+	run_checks(doctor, driver_checks, report);
+	run_checks(doctor, service_checks, report);
+	run_checks(doctor, trace_checks, report);
+	run_checks(doctor, system_checks, report);
+	run_checks(doctor, cgroup_checks, report);
+}
+
+/* False: there is none of that number; the cause was printed. */
+static bool parse_process(const char *text, pid_t *ret_pid)
+{
+	uint64_t pid = 0;
+
+	*ret_pid = 0;
+	if (!text)
+		return true;
+	if (parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX ||
+	    (kill((pid_t)pid, 0) < 0 && errno == ESRCH)) {
+		fprintf(stderr, "gpusonde doctor: there is no process \"%s\": check the process ID\n", text);
+		return false;
+	}
+	*ret_pid = (pid_t)pid;
+	return true;
 }
 
 static json_t *parse_json(const struct strbuf *text)
@@ -202,17 +234,16 @@ int doctor_main(struct invocation *inv)
 	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
 	_cleanup_free_ struct report *report = calloc(1, sizeof(*report));
 	struct strbuf out;
+	pid_t pid;
 
+	if (!parse_process(inv->flag[FLAG_DOCTOR_PID], &pid))
+		return EXIT_USAGE;
 	if (!report) {
 		fprintf(stderr, "gpusonde doctor: out of memory\n");
 		return EXIT_FAILURE;
 	}
 	fetch(&doctor);
-	run_checks(&doctor, driver_checks, report);
-	run_checks(&doctor, service_checks, report);
-	run_checks(&doctor, trace_checks, report);
-	run_checks(&doctor, system_checks, report);
-	run_checks(&doctor, cgroup_checks, report);
+	run_all(&doctor, pid, report);
 	strbuf_init(&out, 0);
 	if (inv->flag[FLAG_JSON])
 		print_json(report, &out);

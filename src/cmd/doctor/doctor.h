@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include <jansson.h>
 
 #include "base/macro.h"
@@ -47,6 +49,14 @@ extern const struct check system_checks[]; /* cmd/doctor/system.c */
 extern const struct check service_checks[]; /* cmd/doctor/service.c */
 extern const struct check trace_checks[]; /* cmd/doctor/trace.c */
 extern const struct check cgroup_checks[]; /* cmd/doctor/cgroups.c */
+
+struct named_finding {
+	const char *name;
+	struct finding finding;
+};
+enum { DOCTOR_PROCESS_ROWS = 8 };
+/* cmd/doctor/process.c: what can be seen of a process, by layer. Returns the number of rows. */
+unsigned doctor_process(const struct doctor *doctor, pid_t pid, struct named_finding *rows);
 
 /* cmd/doctor/library.c; @no_gpu_here: a missing library is no problem. */
 void check_library(const struct doctor *doctor, bool no_gpu_here, struct finding *finding);
