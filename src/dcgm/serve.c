@@ -14,29 +14,38 @@
 #include "helper/below.h"
 #include "helper/message.h"
 
+/* What resolving names and TLS open. Folders: files in them are replaced. */
+static const char *const opened[] = {
+	"/etc",
+	"/run/systemd/resolve",
+	"/run/resolvconf",
+	"/run/NetworkManager",
+	"/usr/lib/ssl",
+	"/usr/share/ca-certificates",
+	NULL,
+};
+
+/*
+ * Memory: fifteen pages of at most 3 MiB, libcurl with its TLS library, a thread for each name that is being
+ * resolved.
+ */
+const struct confinement dcgm_confinement = {
+	.name = "gpusonde-dcgm",
+	.opens = true,
+	.connects = true,
+	.below = opened,
+	.memory_bytes = UINT64_C(512) << 20,
+};
+
 int dcgm_confine(const struct dcgm_question *question, pid_t owner)
 {
-	/* What resolving names and TLS open. Folders: files in them are replaced. */
-	static const char *const opened[] = {
-		"/etc",         "/run/systemd/resolve",       "/run/resolvconf", "/run/NetworkManager",
-		"/usr/lib/ssl", "/usr/share/ca-certificates",
-	};
 	static struct below below;
-	/*
-	 * Memory: fifteen pages of at most 3 MiB, libcurl with its TLS library, a thread for each name
-	 * that is being resolved.
-	 */
-	const struct confinement confinement = {
-		.name = "gpusonde-dcgm",
-		.opens = true,
-		.connects = true,
-		.below = below.list,
-		.memory_bytes = UINT64_C(512) << 20,
-	};
+	struct confinement confinement = dcgm_confinement;
 
-	for (size_t i = 0; i < ARRAY_SIZE(opened); i++)
+	for (size_t i = 0; opened[i]; i++)
 		below_add(&below, opened[i]);
 	below_add_folder_of(&below, question->ca_file);
+	confinement.below = below.list;
 	return confine(&confinement, owner);
 }
 

@@ -30,6 +30,7 @@ struct dcgm_request {
 
 /* 1: the agent has ended; -EPROTONOSUPPORT: it is of another version; -errno. Reuses the request's memory. */
 int dcgm_receive(int channel, struct dcgm_request *request);
+extern const struct confinement dcgm_confinement; /* without the folder of a CA of one's own */
 /* What the process gives up before it looks at a page. @question: the first. */
 int dcgm_confine(const struct dcgm_question *question, pid_t owner);
 /* 0 or -errno: the agent is gone. */
