@@ -41,12 +41,6 @@ static bool most_expensive(const struct budget_process *process, unsigned given_
 {
 	int best = -1;
 
-	/* Others tell more for what they cost. */
-	if (!(given_up >> PROBE_GROUP_OPERATORS & 1) && process->cost_ns[PROBE_GROUP_OPERATORS] > 0) {
-		*ret_group = PROBE_GROUP_OPERATORS;
-		return true;
-	}
-
 	for (int g = 0; g < PROBE_GROUPS; g++)
 		if (g != PROBE_GROUP_SETUP && !(given_up >> g & 1) && process->cost_ns[g] > 0 &&
 		    (best < 0 || process->cost_ns[g] > process->cost_ns[best]))
@@ -57,6 +51,12 @@ static bool most_expensive(const struct budget_process *process, unsigned given_
 		return false;
 	*ret_group = (enum probe_group)best;
 	return true;
+}
+
+/* They are given up before anything else is, events included: others tell more for what they cost. */
+static bool has_operators(const struct budget_process *process, unsigned given_up)
+{
+	return !(given_up >> PROBE_GROUP_OPERATORS & 1) && process->cost_ns[PROBE_GROUP_OPERATORS] > 0;
 }
 
 static double total(const struct budget_process *process)
@@ -87,7 +87,10 @@ enum budget_verdict budget_judge(struct budget_process *process, double max, uns
 		return BUDGET_FINE;
 	process->full_window = true;
 	if (max > 0 && process->overhead > max) {
-		if (!process->quiet.taken && process->events > 0)
+		if (has_operators(process, given_up)) {
+			*ret_group = PROBE_GROUP_OPERATORS;
+			verdict = BUDGET_GIVE_UP;
+		} else if (!process->quiet.taken && process->events > 0)
 			verdict = BUDGET_QUIET;
 		else if (most_expensive(process, given_up, ret_group))
 			verdict = BUDGET_GIVE_UP;

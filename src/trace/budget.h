@@ -7,6 +7,8 @@
  *          ^                        │                                  │
  *          └── after the back-off ──┴──────────────────────────────────┘
  *
+ * Operators (PROBE_GROUP_OPERATORS) are given up before that.
+ *
  * The back-off is 30 s, and twice as long each time, up to 1 h.
  *
  * A verdict covers a full window of BUDGET_WINDOW_NS. The next window starts from zero, to measure the effect

@@ -42,6 +42,22 @@ static void quiet_then_dearest(_unused_ void **state)
 			 BUDGET_FINE);
 }
 
+static void operators_first(_unused_ void **state)
+{
+	const unsigned given_up = 1U << PROBE_GROUP_OPERATORS;
+	struct budget_process p = { .begin_ns = SECOND };
+	enum probe_group group = PROBE_GROUPS;
+	int64_t now = SECOND;
+
+	/* However little they cost, and before events. */
+	budget_add(&p, PROBE_GROUP_OPERATORS, 1, 0);
+	assert_int_equal(window(&p, PROBE_GROUP_LAUNCH, 0.03, 0.02, 0, &now, &group), BUDGET_GIVE_UP);
+	assert_int_equal(group, PROBE_GROUP_OPERATORS);
+	budget_add(&p, PROBE_GROUP_OPERATORS, 1, 0);
+	assert_int_equal(window(&p, PROBE_GROUP_LAUNCH, 0.03, 0.02, given_up, &now, &group), BUDGET_QUIET);
+	assert_int_equal(window(&p, PROBE_GROUP_OPERATORS, 0.01, 0.02, 0, &now, &group), BUDGET_FINE);
+}
+
 static void only_whole_windows_count(_unused_ void **state)
 {
 	struct budget_process p = { .begin_ns = SECOND };
@@ -103,6 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quiet_then_dearest),
+		cmocka_unit_test(operators_first),
 		cmocka_unit_test(only_whole_windows_count),
 		cmocka_unit_test(back_off_doubles),
 		cmocka_unit_test(own_cpu),

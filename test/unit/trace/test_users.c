@@ -63,6 +63,29 @@ static void files_and_sites_have_shares(void **state)
 	assert_int_equal(users_attach(&users, 100, 1), USER_MAY);
 }
 
+/* Sites that patterns find take nothing from others, of nobody. */
+static void operators_have_shares_of_their_own(void **state)
+{
+	(void)state;
+	assert_int_equal(users_attach_operators(&users, 1, 1), USER_BEYOND_SHARE); /* never asked */
+	for (uint64_t id = 1; id <= 2; id++) {
+		assert_int_equal(users_may_open(&users, id, NOW), USER_MAY);
+		assert_int_equal(users_attach(&users, id, 0), USER_MAY);
+		assert_int_equal(users_attach_operators(&users, id, USER_OPERATORS_MAX), USER_MAY);
+		assert_int_equal(users_attach_operators(&users, id, 1), USER_BEYOND_SHARE);
+		assert_int_equal(users_attach(&users, id, USER_SITES_MAX), USER_MAY);
+	}
+	assert_int_equal(users_may_open(&users, 3, NOW), USER_MAY);
+	assert_int_equal(users_attach_operators(&users, 3, USER_OPERATORS_MAX), USER_MAY);
+	/* Nobody more than is then left. */
+	assert_int_equal(users_may_open(&users, 4, NOW), USER_MAY);
+	assert_int_equal(users_attach_operators(&users, 4, USER_OPERATORS_MAX), USER_BEYOND_SHARE);
+	assert_int_equal(users_attach_operators(&users, 4, USER_OPERATORS_MAX / 2), USER_MAY);
+	users_detach_operators(&users, 1, USER_OPERATORS_MAX);
+	assert_int_equal(users_attach_operators(&users, 1, USER_OPERATORS_MAX / 2), USER_MAY);
+	assert_int_equal(users.sites, 2 * USER_SITES_MAX);
+}
+
 static void processes_have_shares(void **state)
 {
 	uint32_t n = 0;
@@ -143,6 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(files_are_opened_in_bursts, end),
 		cmocka_unit_test_teardown(files_and_sites_have_shares, end),
+		cmocka_unit_test_teardown(operators_have_shares_of_their_own, end),
 		cmocka_unit_test_teardown(processes_have_shares, end),
 		cmocka_unit_test_teardown(users_take_turns, end),
 		cmocka_unit_test_teardown(strikes_bar_for_longer_and_longer, end),
