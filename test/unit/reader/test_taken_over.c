@@ -183,7 +183,7 @@ static bool serves(void)
 
 /* ---- who may what ---- */
 
-enum { WEB = 1, FILES = 2, SITES = 4, SYMBOLS = 8, OWNERS = 16, KUBELET = 32, DCGM = 64 };
+enum { WEB = 1, FILES = 2, SITES = 4, SYMBOLS = 8, OWNERS = 16, KUBELET = 32, DCGM = 64, NCCL = 128 };
 
 static const struct {
 	unsigned process;
@@ -194,6 +194,7 @@ static const struct {
 	{ FILES, "files", NULL },
 	{ SITES, "sites", NULL },
 	{ SYMBOLS, "symbols", NULL },
+	{ NCCL, "nccl", NULL },
 	{ OWNERS, NULL, &owners_confinement },
 	{ KUBELET, NULL, &kubelet_confinement },
 	{ DCGM, NULL, &dcgm_confinement },
