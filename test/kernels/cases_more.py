@@ -12,7 +12,7 @@ from lib import counts, e2e
 from kernels import cases
 from kernels.cases import case, document, ended_well
 
-UNITS = ("attach", "attach_shapes", "attach_lives", "kernel_sites") # of test/unit/trace, where the engine meets the kernel
+UNITS = ("attach", "attach_gemm", "attach_shapes", "attach_lives", "kernel_sites") # of test/unit/trace, where the engine meets the kernel
 NODE = "/sim/node.yaml"
 SERIES_S = 20   # until all series are there, natively
 
