@@ -245,6 +245,56 @@ static void lengths_that_lie(void **state)
 	assert_int_equal(lab->events, 1);
 }
 
+/* A record of @size bytes that begins with @event. */
+static void produce_padded(struct lab *lab, const void *event, uint32_t n, uint32_t size)
+{
+	char *record = calloc(1, size);
+
+	assert_non_null(record);
+	memcpy(record, event, n);
+	produce(lab, record, size, 0);
+	ring_drain(&lab->ring, on_record, lab);
+	free(record);
+}
+
+static void stacks_that_lie(void **state)
+{
+	const uint32_t small = sizeof(struct trace_stack) + TRACE_STACK_SMALL * sizeof(struct trace_frame);
+	struct trace_stack stack = { .header = { .type = TRACE_EVENT_STACK, .seq = 1 } };
+	struct lab *lab = *state;
+
+	stack.n = TRACE_STACK_SMALL;
+	produce_padded(lab, &stack, sizeof(stack), small);
+	assert_int_equal(lab->order.bad, 0);
+	stack.header.seq = 2;
+	stack.n = TRACE_STACK_SMALL + 1;
+	produce_padded(lab, &stack, sizeof(stack), small);
+	stack.header.seq = 3;
+	stack.n = 1;
+	produce_padded(lab, &stack, sizeof(stack), small + sizeof(struct trace_frame)); /* no size of ours */
+	assert_int_equal(lab->order.bad, 2);
+}
+
+static void functions_that_lie(void **state)
+{
+	const uint32_t small = sizeof(struct trace_code) + TRACE_LINES_SMALL;
+	struct trace_code code = { .header = { .type = TRACE_EVENT_CODE, .seq = 1 } };
+	struct lab *lab = *state;
+
+	code.lines_n = TRACE_LINES_SMALL;
+	code.name.n = TRACE_CODE_NAME;
+	produce_padded(lab, &code, sizeof(code), small);
+	assert_int_equal(lab->order.bad, 0);
+	code.header.seq = 2;
+	code.lines_n = TRACE_LINES_SMALL + 1;
+	produce_padded(lab, &code, sizeof(code), small);
+	code.header.seq = 3;
+	code.lines_n = 0;
+	code.name.n = TRACE_CODE_NAME + 1;
+	produce_padded(lab, &code, sizeof(code), small);
+	assert_int_equal(lab->order.bad, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +305,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(names_of_all_sizes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_that_lie, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lengths_that_lie, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(stacks_that_lie, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(functions_that_lie, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
