@@ -30,6 +30,10 @@ def main():
         print(work())
     launches = sum(e.count for e in profiler.key_averages() if "LaunchKernel" in e.key)
     print("launches", launches)
+    # As recorded: of an operator within one of the same name, key_averages() drops one.
+    names = [event.name() for event in profiler.profiler.kineto_results.events()]
+    for name in sorted(n for n in set(names) if n.startswith("aten::")):
+        print("operator", name.removeprefix("aten::"), names.count(name))
 
 
 main()
