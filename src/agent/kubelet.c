@@ -135,19 +135,21 @@ int kubelet_find_socket(const char *root, const char *socket, char ret_path[PATH
 /* ---- what the source is said to be ---- */
 
 /* Unlike names and what was given it does not stay while nobody says it. */
-static void forget_health(struct kubelet *k)
+static void forget_health(struct kubelet *k, enum kubelet_table which)
 {
-	model_set_health(k->model, HEALTH_KUBELET_LIST, NULL, 0);
-	model_set_health(k->model, HEALTH_KUBELET_PODS, NULL, 0);
-	k->known[KUBELET_LISTED] = k->known[KUBELET_POD_HEALTH] = 0;
+	model_set_health(k->model, which == KUBELET_LISTED ? HEALTH_KUBELET_LIST : HEALTH_KUBELET_PODS, NULL,
+			 0);
+	k->known[which] = 0;
 }
 
 static void set_state(struct kubelet *k, const char *error)
 {
 	char text[sizeof(((struct source *)NULL)->error)];
 
-	if (*error)
-		forget_health(k);
+	if (*error) {
+		forget_health(k, KUBELET_LISTED);
+		forget_health(k, KUBELET_POD_HEALTH);
+	}
 	snprintf(text, sizeof(text), "kubelet: %.240s", error);
 	if (*error && !STRV_EQ(error, k->logged))
 		log_warning("%s%s", text, k->known[KUBELET_ALLOCATIONS] ? "; what it said before stays" : "");
@@ -263,6 +265,8 @@ static int give_table(struct kubelet *k, enum kubelet_table which)
 static void take_tables(struct kubelet *k, const struct kubelet_end *end)
 {
 	for (unsigned i = 0; i < KUBELET_TABLES; i++) {
+		if (!end->digest[i] && k->known[i] && (i == KUBELET_LISTED || i == KUBELET_POD_HEALTH))
+			forget_health(k, i); /* nobody says it any more */
 		if (k->coming[i].list)
 			k->known[i] = give_table(k, i) < 0 ? 0 : end->digest[i];
 		/* Those that do not fit stay so, and are counted once. */

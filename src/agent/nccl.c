@@ -28,6 +28,7 @@ struct nccl_socket {
 	bool asked;
 	struct arriving rows;
 	struct nccl_measurements *newest; /* NULL: none yet */
+	uint64_t left_out; /* of the newest answer */
 	uint64_t refused, refused_before; /* before: of processes that were replaced */
 };
 
@@ -68,17 +69,13 @@ static bool name_process(const struct nccl_socket *socket, struct nccl_measured 
 {
 	const struct nccl_measured *before = known(socket, row);
 	struct proc_identity identity;
+	bool lives = proc_identify("/proc", row->pid, &identity) >= 0;
 
-	if (before) {
-		memcpy(row->comm, before->comm, sizeof(row->comm));
-		return true;
-	}
-	/* It has ended already: what it said is shown by its number. */
-	if (proc_identify("/proc", row->pid, &identity) < 0)
-		return true;
-	if (process_boot_ns(identity.id.start_ticks) > (int64_t)row->since_boot_ns)
+	if (lives && process_boot_ns(identity.id.start_ticks) > (int64_t)row->since_boot_ns)
 		return row->gone;
-	memcpy(row->comm, identity.comm, sizeof(row->comm));
+	/* It may have ended already: what it said is shown by its number. */
+	if (before || lives)
+		memcpy(row->comm, before ? before->comm : identity.comm, sizeof(row->comm));
 	return true;
 }
 
@@ -96,18 +93,30 @@ static int by_process(const void *a, const void *b)
 static void rows_take(struct nccl_socket *socket)
 {
 	struct nccl_measured *rows = socket->rows.list;
+	struct nccl_measured last = { .pid = 0 };
 	struct nccl_measurements *taken;
+	bool shown = false;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < socket->rows.n; i++)
-		if (name_process(socket, &rows[i]))
-			rows[n++] = rows[i];
+	/* Rows of a connection stand together: one look at /proc for each. */
+	for (uint32_t i = 0; i < socket->rows.n; i++) {
+		struct nccl_measured *row = &rows[i];
+
+		if (row->pid == last.pid && row->since_boot_ns == last.since_boot_ns)
+			memcpy(row->comm, last.comm, sizeof(row->comm));
+		else
+			shown = name_process(socket, row);
+		last = *row;
+		if (shown)
+			rows[n++] = last;
+	}
 	if (n > 0)
 		qsort(rows, n, sizeof(rows[0]), by_process);
 	taken = nccl_measurements_new(rows, n);
 	if (!taken)
 		return;
 	taken->refused = socket->refused_before + socket->refused;
+	taken->left_out = socket->left_out;
 	nccl_measurements_unref(socket->newest);
 	socket->newest = taken;
 	model_set_measured(socket->model, taken);
@@ -145,6 +154,7 @@ static void nccl_answered(const void *message, size_t n, int fd, void *userdata)
 	socket->asked = false;
 	helper_deadline(socket->helper, 0);
 	socket->refused = answer->refused;
+	socket->left_out = answer->dropped;
 	rows_take(socket);
 	parts_forget(&socket->rows, 1);
 }

@@ -66,7 +66,7 @@ static __always_inline bool python_is_valid(const struct trace_python *python, _
 	return interpreter && user_word(interpreter + python->interpreter_threads) == state;
 }
 
-/* Searches an interpreter's threads from @state on. True: found for sure, in walk->thread. */
+/* Searches an interpreter's threads from @state on. 1: found for sure, in walk->thread; -1: more are left. */
 __noinline int python_scan(__u64 id, __u64 self, __u64 state)
 {
 	__u32 tgid = id >> 32;
@@ -92,7 +92,7 @@ __noinline int python_scan(__u64 id, __u64 self, __u64 state)
 		}
 		state = user_word(state + python->thread_next);
 	}
-	return 0;
+	return state ? -1 : 0;
 }
 
 /* Searches all interpreters. An enum trace_stack_none, or 0: found, in walk->thread. */
@@ -102,6 +102,7 @@ __noinline int python_search(__u64 id, __u64 self)
 	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
 	__u64 interpreter;
+	int r, cut = 0;
 
 	if (!python || !walk)
 		return TRACE_STACK_LOST;
@@ -111,14 +112,18 @@ __noinline int python_search(__u64 id, __u64 self)
 	walk->framed_n = 0;
 	interpreter = user_word(python->runtime + python->interpreters);
 	for (__u32 i = 0; i < PYTHON_INTERPRETERS && interpreter; i++) {
-		if (python_scan(id, self, user_word(interpreter + python->interpreter_threads)))
+		r = python_scan(id, self, user_word(interpreter + python->interpreter_threads));
+		if (r > 0)
 			return 0;
+		cut |= r < 0;
 		interpreter = user_word(interpreter + python->interpreter_next);
 	}
 	if (walk->framed_n > 1)
 		return TRACE_STACK_AMBIGUOUS;
 	walk->thread = walk->framed ? walk->framed : walk->idle;
-	return walk->thread ? 0 : TRACE_STACK_NO_THREAD;
+	if (walk->thread)
+		return 0;
+	return cut || interpreter ? TRACE_STACK_UNREAD : TRACE_STACK_NO_THREAD;
 }
 
 /* Finds the current thread's state. An enum trace_stack_none, or 0: it is in walk->thread. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/macro.h"
 #include "base/row_list.h"
 #include "base/text.h"
 #include "model/gpu_resource.h"
@@ -317,7 +318,7 @@ static void end_container(struct pod_reading *reading, unsigned list)
 	reading->containers[reading->pod.containers_n++] = reading->container;
 }
 
-/* What does not fit is left out: no node has so many. */
+/* Of a device that several containers have, the worse health: enum health has them in that order. */
 static void end_device(struct node_pods *pods)
 {
 	struct pod_reading *reading = pods->reading;
@@ -325,12 +326,14 @@ static void end_device(struct node_pods *pods)
 
 	if (!reading->device.id[0] || !resource_is_gpu(reading->resource, pods->resources))
 		return;
-	while (to < end && to->id[0])
+	while (to < end && to->id[0] && strcmp(to->id, reading->device.id) != 0)
 		to++;
-	if (to == end)
+	if (to == end) {
+		reading->left_out++;
 		return;
+	}
 	PUT_TEXT(to->id, reading->device.id);
-	to->health = (uint8_t)health_named(reading->health);
+	to->health = (uint8_t)MAX((int)to->health, (int)health_named(reading->health));
 }
 
 static int on_pod_end(int id, void *userdata)

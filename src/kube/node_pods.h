@@ -16,7 +16,7 @@
 enum {
 	NODE_PODS_MAX = 1024, /* twice as many as Kubernetes is tested with */
 	POD_CONTAINERS_MAX = 256, /* of one pod, of all kinds */
-	POD_DEVICES_MAX = 16, /* as many GPUs as a node has */
+	POD_DEVICES_MAX = 64, /* MIG instances of eight GPUs, and some */
 	POD_LABELS_MAX = 16, /* keys of kube.workload_labels */
 };
 

@@ -49,6 +49,7 @@ struct kubelet_server {
 	unsigned version; /* of pod-resources: index of versions[] */
 	bool listed; /* it has listed pods, or none, at least once */
 	bool no_allocatable; /* this kubelet has no GetAllocatableResources */
+	bool was_empty; /* it could give nothing when it was last asked */
 	int64_t allocatable_ns; /* when it was asked; 0: never */
 	struct pod_resources resources;
 	struct pods pods;
@@ -275,10 +276,14 @@ static void list_allocatable(struct kubelet_server *s)
 			 &answer) < 0 ||
 		    answer.status != GRPC_OK) {
 			s->resources.allocatable = UINT32_MAX;
+		} else if (s->resources.allocatable == 0 && !s->was_empty) {
+			/* One that has just started gives nothing until plugins have registered: later. */
+			s->was_empty = true;
 		} else {
 			pod_resources_compare(&s->resources);
 			s->digest[KUBELET_LISTED] = row_list_digest(&s->resources.listed);
 			s->allocatable_ns = now_ns;
+			s->was_empty = s->resources.allocatable == 0;
 		}
 		s->no_allocatable = s->resources_peer.fd >= 0 && answer.status == GRPC_UNIMPLEMENTED;
 		elements_done(&elements);

@@ -64,7 +64,9 @@ static enum health listed_health(const struct model *model, uint16_t index)
 
 	if (!table->rows)
 		return HEALTH_UNKNOWN;
-	if (found == HEALTH_UNKNOWN && has_instances(model, index))
+	/* An instance that is gone was taken away, not broken. */
+	if (found == HEALTH_UNKNOWN &&
+	    (has_instances(model, index) || (device->parent != NO_INDEX && !device->e.present)))
 		device->offered = false;
 	device->offered |= found != HEALTH_UNKNOWN;
 	return found == HEALTH_UNKNOWN && device->offered ? HEALTH_BAD : found;

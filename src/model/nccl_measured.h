@@ -40,6 +40,7 @@ struct nccl_measurements {
 	atomic_uint refs;
 	uint32_t n;
 	uint64_t refused; /* connections and messages */
+	uint64_t left_out; /* rows for which there was no room this time */
 	struct nccl_measured rows[]; /* by process */
 };
 

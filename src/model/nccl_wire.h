@@ -39,6 +39,9 @@ enum nccl_timing {
 	NCCL_TIMINGS,
 };
 
+/* Longer durations are not told. */
+#define NCCL_WIRE_DURATION_MAX_NS (3600 * UINT64_C(1000000000))
+
 struct nccl_wire_operation {
 	uint64_t comm; /* NCCL's hash; 0: not known */
 	uint64_t sequence;

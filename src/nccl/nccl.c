@@ -102,6 +102,16 @@ static void traced_end(struct nccl *nccl, uint32_t tgid)
 		p->communicators[i].shown.ended = true;
 }
 
+void nccl_lost(struct nccl *nccl, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < nccl->processes_n; i++) {
+		struct nccl_traced *p = nccl->processes[i];
+
+		for (uint32_t k = 0; (tgid == 0 || p->tgid == tgid) && k < p->communicators_n; k++)
+			p->communicators[k].shown.late = true;
+	}
+}
+
 void nccl_process_over(struct nccl *nccl, uint32_t tgid, uint64_t incarnation)
 {
 	struct nccl_traced *p = traced_find(nccl, tgid);

@@ -38,6 +38,11 @@ DEFINE_CLEANUP(struct nccl *, nccl_free, nccl_freep)
 bool nccl_is_event(const struct trace_header *event);
 /* One event, in ring order: those of NCCL, and beginnings and ends of processes. */
 void nccl_event(struct nccl *nccl, const struct trace_header *event, uint32_t size);
+/*
+ * Events of a process, or of any (@tgid 0), were lost or not collected: the sequences of its communicators
+ * are behind, which are marked as if they had been made before they were traced; children have no ID.
+ */
+void nccl_lost(struct nccl *nccl, uint32_t tgid);
 void nccl_process_over(struct nccl *nccl, uint32_t tgid, uint64_t incarnation);
 
 /*

@@ -71,7 +71,8 @@ static struct place *place_lock(uintptr_t handle)
 static struct nccl_wire_operation place_end(struct place *place)
 {
 	bool complete = place->timed && place->ended >= place->told.channels && place->ended > 0 &&
-			place->last_ns > place->first_ns;
+			place->last_ns > place->first_ns &&
+			place->last_ns - place->first_ns <= NCCL_WIRE_DURATION_MAX_NS;
 
 	if (complete)
 		place->told.duration_ns = place->last_ns - place->first_ns;

@@ -115,6 +115,10 @@ static void *sender_run(void *userdata)
 static void in_child(void)
 {
 	atomic_store(&sender.child, true);
+	/* The connection says that the parent lives. */
+	if (sender.fd >= 0)
+		close(sender.fd);
+	sender.fd = -1;
 }
 
 static void thread_start(void)
@@ -157,8 +161,13 @@ void sender_flush(void)
 {
 	struct pollfd full = { .events = POLLOUT };
 
-	if (sender_is_child() || pthread_mutex_trylock(&sender.lock) != 0)
+	if (sender_is_child())
 		return;
+	for (unsigned i = 0; pthread_mutex_trylock(&sender.lock) != 0; i++) {
+		if (i == FLUSH_TURNS)
+			return;
+		sleep_ms(FLUSH_TURN_MS);
+	}
 	for (unsigned i = 0; i < FLUSH_TURNS && !sender_drain() && sender.fd >= 0; i++) {
 		full.fd = sender.fd;
 		poll(&full, 1, FLUSH_TURN_MS);

@@ -112,8 +112,10 @@ static uint64_t product(uint64_t a, uint64_t b)
 
 static void *context_begin(const struct context *context, struct plugin_operation *operation)
 {
-	if (operation->told.operation >= NCCL_OPERATIONS)
+	if (operation->told.operation >= NCCL_OPERATIONS) {
+		ring_lose(); /* one that is not known */
 		return NULL;
+	}
 	if (context->comm)
 		operation->told.comm = context->comm;
 	operation->context = context;

@@ -13,7 +13,6 @@
 #include "base/text.h"
 
 enum { RANKS_MAX = 1 << 20, NODES_MAX = 1 << 20, EVENTS = 64 };
-#define DURATION_MAX_NS (3600 * (uint64_t)NSEC_PER_SEC)
 
 struct client {
 	int fd;
@@ -40,7 +39,7 @@ static bool operation_is_valid(const struct nccl_wire_operation *o)
 {
 	return o->operation < NCCL_OPERATIONS && o->algorithm < NCCL_ALGORITHMS &&
 	       o->protocol < NCCL_PROTOCOLS && o->timing < NCCL_TIMINGS && o->ranks <= RANKS_MAX &&
-	       o->nodes <= NODES_MAX && o->duration_ns <= DURATION_MAX_NS &&
+	       o->nodes <= NODES_MAX && o->duration_ns <= NCCL_WIRE_DURATION_MAX_NS &&
 	       (o->timing == NCCL_TIMING_NONE) == (o->duration_ns == 0);
 }
 
@@ -164,7 +163,7 @@ static struct client *client_new(struct nccl_receiver *receiver, int fd)
 	struct client *client;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0 || peer.pid <= 0 ||
-	    receiver->n == NCCL_CLIENTS_MAX || clients_of(receiver, peer.uid) >= NCCL_CLIENTS_OF_USER)
+	    clients_of(receiver, peer.uid) >= NCCL_CLIENTS_MAX - receiver->n)
 		return NULL;
 	client = calloc(1, sizeof(*client));
 	if (!client)
@@ -274,6 +273,17 @@ int nccl_receiver_wait(struct nccl_receiver *receiver, int timeout_ms, bool *ret
 
 /* ---- figures ---- */
 
+/* A user has no more rows than are left for all others. */
+static bool is_within_share(const struct row_list *rows, const struct client *client)
+{
+	const struct nccl_measured *list = rows->list;
+	uint32_t n = client->rows_n;
+
+	for (uint32_t i = 0; i < rows->n; i++)
+		n += list[i].uid == client->uid;
+	return n <= rows->max - rows->n;
+}
+
 void nccl_receiver_rows(struct nccl_receiver *receiver, struct row_list *rows)
 {
 	uint32_t left = 0;
@@ -281,7 +291,10 @@ void nccl_receiver_rows(struct nccl_receiver *receiver, struct row_list *rows)
 	for (uint32_t i = 0; i < receiver->n; i++) {
 		struct client *client = receiver->clients[i];
 
-		for (uint32_t k = 0; k < client->rows_n; k++) {
+		bool fits = is_within_share(rows, client);
+
+		rows->dropped += fits ? 0 : client->rows_n;
+		for (uint32_t k = 0; fits && k < client->rows_n; k++) {
 			struct nccl_measured *row = row_list_add(rows);
 
 			if (!row)

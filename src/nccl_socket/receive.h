@@ -8,7 +8,7 @@
  *  1. Who a client is, the kernel says (SO_PEERCRED), when it connects. Nothing that it sends changes that.
  *  2. A message is taken whole or not at all; one that is wrong in anything ends its connection, and is
  *     counted.
- *  3. Memory is bounded: NCCL_CLIENTS_MAX connections, of one user at most NCCL_CLIENTS_OF_USER, each with
+ *  3. Memory is bounded: NCCL_CLIENTS_MAX connections, of one user at most as many as are free, each with
  *     NCCL_CLIENT_ROWS rows; what does not fit is in the client's last row.
  *  4. All clients have their turn: of each at most NCCL_CLIENT_TURN messages are read, then of the next.
  *  5. A connection that is refused is accepted and closed, so that it takes no place of the kernel's queue.
@@ -26,7 +26,6 @@
 
 enum {
 	NCCL_CLIENTS_MAX = 512,
-	NCCL_CLIENTS_OF_USER = 256,
 	NCCL_CLIENT_ROWS = 64,
 	NCCL_CLIENT_TURN = 16,
 };

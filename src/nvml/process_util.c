@@ -134,6 +134,12 @@ static void age(const struct reader *reader, struct process_state *state, int64_
 	state->uncovered_us = MIN(state->uncovered_us + elapsed_us, UNCOVERED_MAX_US);
 }
 
+/* How long it was observed since the last reading: one that is new, since the last pass at most. */
+static int64_t observed_us(const struct device *device, const struct process_state *state, int64_t elapsed_us)
+{
+	return state->observed_pass ? elapsed_us : MIN(elapsed_us, device->elapsed_ns / 1000);
+}
+
 /*
  * The longest time that one sample may cover: readings may be further apart than samples, and samples further
  * than readings.
@@ -199,6 +205,7 @@ static void take_sample(struct reader *reader, struct device *device, const stru
 
 	if (!process)
 		return;
+	elapsed_us = observed_us(device, state, elapsed_us);
 	age(reader, state, elapsed_us);
 	learn_period(device, state, sample->timestamp);
 	covered = credit_process(device, state, sample->timestamp, last_seen, reach(device, elapsed_us));
@@ -241,36 +248,20 @@ static void complete(struct reader *reader, struct device *device, int engines, 
 	for (uint32_t k = reader->reading->processes_n; k-- > 0;) {
 		struct reading_process *process = &reader->reading->processes[k];
 		struct process_state *state = &reader->processes.states[reader->processes.of_reading[k]];
+		int64_t observed;
 		bool holds;
 
 		if (process->entity != entity)
 			break; /* processes of one entity are contiguous, at the end */
-		process->v[PROCESS_OBSERVED] = (double)elapsed_us * 1e-6;
+		observed = observed_us(device, state, elapsed_us);
+		state->observed_pass = reader->pass;
+		process->v[PROCESS_OBSERVED] = (double)observed * 1e-6;
 		process->p[PROCESS_OBSERVED] = PRESENCE_PRESENT;
 		if (state->sampled_pass == reader->pass)
 			continue;
-		age(reader, state, elapsed_us);
-		holds = is_contiguous(state, reach(device, elapsed_us));
+		age(reader, state, observed);
+		holds = is_contiguous(state, reach(device, observed));
 		for (int i = 0; i < engines; i++)
-			report_engine(reader, process, i, holds ? state->percent[i] : 0, 0);
-	}
-}
-
-/* Not asked in this pass: of what was asked before, the newest ratios hold; nothing more was observed. */
-static void skip(struct reader *reader, struct device *device)
-{
-	uint16_t entity = (uint16_t)device_index(reader, device);
-
-	for (uint32_t k = reader->reading->processes_n; k-- > 0;) {
-		struct reading_process *process = &reader->reading->processes[k];
-		struct process_state *state = &reader->processes.states[reader->processes.of_reading[k]];
-		bool holds = is_contiguous(state, reach(device, 0));
-
-		if (process->entity != entity)
-			break;
-		process->v[PROCESS_OBSERVED] = 0;
-		process->p[PROCESS_OBSERVED] = PRESENCE_PRESENT;
-		for (int i = 0; i < device->process_engines && state->aged_pass; i++)
 			report_engine(reader, process, i, holds ? state->percent[i] : 0, 0);
 	}
 }
@@ -323,19 +314,23 @@ static void read_now(struct reader *reader, struct device *device)
 	if (n)
 		work->processes_us = samples[n - 1].timestamp;
 	work->processes_boot_ns = reader->now_ns;
-	device->process_engines = engines;
 }
 
+static bool has_processes(const struct reader *reader, const struct device *device)
+{
+	uint32_t n = reader->reading->processes_n;
+
+	return n > 0 && reader->reading->processes[n - 1].entity == device_index(reader, device);
+}
+
+/* Left out with the rest of what the device did only while nobody is there. */
 void process_utilization_read(struct reader *reader, struct device *device)
 {
 	int64_t begin_ns = reader_work_begin(device);
 
-	if (begin_ns >= 0) {
-		read_now(reader, device);
+	if (begin_ns < 0 && !has_processes(reader, device))
+		return;
+	read_now(reader, device);
+	if (begin_ns >= 0)
 		reader_work_end(device, begin_ns);
-	} else if (presence_is(device->entity->process_util)) {
-		skip(reader, device);
-	} else {
-		mark_all(reader, device, device->entity->process_util);
-	}
 }

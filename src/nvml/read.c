@@ -14,7 +14,7 @@ static const int64_t cadence_ns[] = {
 };
 #define UNSUPPORTED_RETRY_NS (300 * NSEC_PER_SEC)
 #define LAYOUT_NS (10 * NSEC_PER_SEC)
-/* At most a thousandth of a core for what a device did; but drivers keep no more than 14 seconds of it. */
+/* At most a thousandth of a core for what an idle device did; drivers keep no more than 14 seconds of it. */
 #define WORK_SHARE 1000
 #define WORK_CHEAP_NS (500 * NSEC_PER_USEC) /* is read in each pass */
 #define WORK_INTERVAL_MAX_NS (5 * NSEC_PER_SEC)
@@ -65,7 +65,8 @@ void reader_work_end(struct device *device, int64_t begin_ns)
 
 static void plan_work(const struct reader *reader, struct device *device)
 {
-	device->work_due = reader->now_ns >= device->work_next_ns;
+	/* Whose work it was is told by the second. The processes of a GPU with MIG are its instances'. */
+	device->work_due = reader->now_ns >= device->work_next_ns || device->occupied || device->mig;
 	device->work_cost_ns = 0;
 	if (!device->work_due)
 		return;
@@ -77,7 +78,8 @@ static void plan_next_work(const struct reader *reader, struct device *device)
 {
 	if (device->work_due && device->work_cost_ns > WORK_CHEAP_NS)
 		device->work_next_ns =
-			reader->now_ns + MIN(device->work_cost_ns * WORK_SHARE, WORK_INTERVAL_MAX_NS);
+			reader->now_ns + MIN(device->work_cost_ns * WORK_SHARE, WORK_INTERVAL_MAX_NS) -
+			device->elapsed_ns / 2; /* passes are not exact */
 }
 
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name)
@@ -152,6 +154,7 @@ static void forget_values(struct reader *reader, struct device *device, uint32_t
 	device->entity->process_util = PRESENCE_ABSENT;
 	device->entity->lost = 1;
 	device->read_before = false;
+	device->work_next_ns = 0;
 }
 
 static void device_pass(struct reader *reader, struct device *device)
@@ -176,6 +179,7 @@ static void device_pass(struct reader *reader, struct device *device)
 		}
 	}
 	plan_next_work(reader, device);
+	device->occupied = reader->reading->processes_n > processes;
 	device->entity->lost = 0;
 	device->read_before = true;
 }

@@ -44,6 +44,7 @@ struct device {
 	int64_t retry_ns; /* when unsupported ones are asked again */
 	/* read.c: whether its work is read in this pass; when it is next; CPU time spent on it in this one */
 	bool work_due;
+	bool occupied; /* the newest pass saw processes on it */
 	int64_t work_next_ns, work_cost_ns;
 	int64_t work_ns, work_elapsed_ns; /* the newest pass that read it; time since the one before */
 	int64_t pass_ns,
@@ -77,7 +78,6 @@ struct device {
 	double pcie_last[DIRECTIONS], nvlink_last[DIRECTIONS], link_last[NVLINKS_MAX];
 	uint16_t process_calls_off; /* processes.c: a bit for each list and version of its call */
 	bool process_util_off;
-	int process_engines; /* of which the newest samples of processes tell */
 	int64_t process_period_us; /* shortest time between samples of processes; 0: not known yet */
 };
 
@@ -89,6 +89,7 @@ struct process_state {
 	bool named; /* the driver was asked for its name */
 	uint32_t pass; /* newest pass that saw it */
 	uint32_t sampled_pass; /* newest pass with a sample of its utilisation */
+	uint32_t observed_pass; /* newest pass in which its utilisation was asked for */
 	uint32_t index; /* its place in the reading of that pass */
 	uint32_t aged_pass; /* newest pass that added its time to the two below */
 	uint64_t sample_us; /* newest sample of its utilisation; 0 none yet */
@@ -174,9 +175,9 @@ void reader_group_end(struct reader *reader, enum reading_group group);
 
 /*
  * Around calls that tell what a device has done since they were last made: utilisation, energy,
- * utilisation of its processes. Drivers spend milliseconds of CPU time on them. So that they take no more
- * than a thousandth of a core, all of them may be left out of a pass. Returns when they began; negative:
- * leave them out.
+ * utilisation of its processes. Drivers spend milliseconds of CPU time on them. So that a GPU that nobody
+ * uses takes no more than a thousandth of a core, all of them may be left out of a pass of such a one.
+ * Returns when they began; negative: leave them out.
  */
 int64_t reader_work_begin(const struct device *device);
 void reader_work_end(struct device *device, int64_t begin_ns);

@@ -23,6 +23,8 @@ static double peak_share(const struct pipeline *pipeline, const struct trace_vie
 	const struct blas_peak *peak;
 	double seconds;
 
+	if (blas->unsized > 0)
+		return -1; /* there was more */
 	for (uint32_t i = 0; i < view->devices_n; i++) {
 		if (view->devices[i].process != process)
 			continue;

@@ -127,6 +127,8 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 	views_merge(before, view, room.processes, both);
 	both->arguments = TAKE_PTR(view->arguments);
 	both->arguments_n = view->arguments_n;
+	both->operators = TAKE_PTR(view->operators);
+	both->operators_n = view->operators_n;
 	both->blas = TAKE_PTR(view->blas);
 	both->nccl = TAKE_PTR(view->nccl);
 	trace_view_unref(view);

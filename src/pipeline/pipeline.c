@@ -25,6 +25,8 @@ static void figures_lost(uint64_t events, void *userdata)
 	struct pipeline *pipeline = userdata;
 
 	cuda_lost(pipeline->cuda, events);
+	if (pipeline->nccl)
+		nccl_lost(pipeline->nccl, 0);
 	if (pipeline->blas)
 		blas_lost(pipeline->blas);
 }
@@ -34,6 +36,9 @@ static void figures_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bit
 	struct pipeline *pipeline = userdata;
 
 	cuda_mark(pipeline->cuda, tgid, incarnation, bits);
+	if (pipeline->nccl &&
+	    bits & (TRACE_INCOMPLETE_LOST | TRACE_INCOMPLETE_QUIET | TRACE_INCOMPLETE_GIVEN_UP))
+		nccl_lost(pipeline->nccl, tgid);
 }
 
 static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)

@@ -462,6 +462,18 @@ void mounts_find(struct mounts *mounts, int32_t pid, uint64_t mount_id, struct m
 		find_in_process(mounts, pid, mount_id, ret_found);
 }
 
+int mounts_admit(int handle, void *userdata)
+{
+	const struct mounts_user *user = userdata;
+	struct mount_found mount;
+	struct statx st;
+
+	if (statx(handle, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) < 0)
+		return -errno;
+	mounts_find(user->mounts, user->pid, st.stx_mnt_id, &mount);
+	return mount.kind == MOUNT_LOCAL || mount.by_root;
+}
+
 int mounts_new(const char *proc_root, struct mounts **ret_mounts)
 {
 	struct mounts *mounts = calloc(1, sizeof(*mounts));

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/macro.h"
 
@@ -38,6 +39,14 @@ struct mount_found {
  * devices and numbers of mounts are used again.
  */
 void mounts_find(struct mounts *mounts, int32_t pid, uint64_t mount_id, struct mount_found *ret_found);
+
+/* Who maps a file: for mounts_admit(). */
+struct mounts_user {
+	struct mounts *mounts;
+	pid_t pid;
+};
+/* For proc_mapped's `admit`; @user: a struct mounts_user. 1 where no user can withhold the file's pages. */
+int mounts_admit(int handle, void *user);
 
 /* The kind of a type of file system, by name, but for overlay, which depends on its layers. */
 enum mount_kind mount_kind_of_type(const char *type);

@@ -14,6 +14,7 @@
 #include "elf/elf.h"
 #include "proc/maps.h"
 #include "proc/mapped.h"
+#include "proc/mounts.h"
 
 enum {
 	CANDIDATES = 8, /* files that are opened for one process */
@@ -140,17 +141,19 @@ static bool is_seen(const struct seen *seen, const struct proc_map *map)
 	return false;
 }
 
-static int look_into(const char *root, pid_t pid, const struct proc_map *map, uint32_t *ret_version,
-		     struct trace_python *ret_python)
+static int look_into(const char *root, struct mounts_user *user, const struct proc_map *map,
+		     uint32_t *ret_version, struct trace_python *ret_python)
 {
 	const struct proc_mapped mapped = {
-		.pid = pid,
+		.pid = user->pid,
 		.start = map->start,
 		.end = map->end,
 		.dev = map->dev,
 		.ino = map->ino,
 		.path = map->path,
 		.path_n = map->path_n,
+		.admit = mounts_admit,
+		.userdata = user,
 	};
 	const char *slash = memrchr(map->path, '/', map->path_n);
 	size_t n = map->path_n - (size_t)(slash + 1 - map->path);
@@ -164,14 +167,19 @@ static int look_into(const char *root, pid_t pid, const struct proc_map *map, ui
 int python_find(const char *root, pid_t pid, uint32_t *ret_version, struct trace_python *ret_python)
 {
 	_cleanup_(proc_maps_done) struct proc_maps maps = { .fd = -1 };
+	_cleanup_(mounts_freep) struct mounts *mounts = NULL;
+	struct mounts_user user = { .pid = pid };
 	char program[PATH_MAX], path[64];
 	struct seen seen = { .n = 0 };
 	struct trace_python python = { 0 };
 	struct proc_map map;
 	uint32_t version = 0;
 	ssize_t n;
-	int r, found = -ENOENT;
+	int r = mounts_new(root, &mounts), found = -ENOENT;
 
+	if (r < 0)
+		return r;
+	user.mounts = mounts;
 	snprintf(path, sizeof(path), "%s/%d/exe", root, (int)pid);
 	n = readlink(path, program, sizeof(program) - 1);
 	program[MAX(n, (ssize_t)0)] = '\0';
@@ -183,7 +191,7 @@ int python_find(const char *root, pid_t pid, uint32_t *ret_version, struct trace
 			continue;
 		seen.dev[seen.n] = map.dev;
 		seen.ino[seen.n++] = map.ino;
-		one = look_into(root, pid, &map, &version, &python);
+		one = look_into(root, &user, &map, &version, &python);
 		if (one != -ENOENT)
 			found = one;
 	}

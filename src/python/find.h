@@ -14,7 +14,7 @@
  * that is not known, *ret_version (0: no version was found); other errors of reading. @root: "/proc" except
  * in tests.
  *
- * It opens files that the process maps, so it may wait for their file systems: for a process of the
- * caller's own user, or in a helper.
+ * It opens files that the process maps; not on file systems that a user serves, which may never answer
+ * (-EREMOTEIO).
  */
 int python_find(const char *root, pid_t pid, uint32_t *ret_version, struct trace_python *ret_python);

@@ -258,8 +258,10 @@ static int place_of(struct python_stacks *s, uint32_t tgid, const struct trace_f
 	const struct code *code = code_find(s, tgid, frame->code, frame->check);
 	struct python_place place;
 
-	if (!code)
+	if (!code) {
+		s->lost++;
 		return remark_add(s, "[unknown function]", ret_place);
+	}
 	place = (struct python_place){
 		.name = code->name,
 		.file = code->file,

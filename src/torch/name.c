@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "base/text.h"
 
 static bool is_one_of(const char *const *list, size_t n, const char *word, size_t word_n)
 {
@@ -101,4 +102,5 @@ void torch_name(const char *symbol, char name[static TORCH_NAME_MAX])
 		snprintf(name, TORCH_NAME_MAX, "backward.node");
 	else
 		snprintf(name, TORCH_NAME_MAX, "%s", symbol);
+	utf8_sanitize(name); /* a character may be cut */
 }

@@ -354,6 +354,21 @@ int json_write(json_t *value, size_t flags, struct strbuf *out)
 	return r < 0 || !out->failed ? r : -E2BIG;
 }
 
+int json_finish(const struct json_maker *j, json_t *object, size_t flags, struct strbuf *out)
+{
+	if (!j->failed)
+		return json_write(object, flags, out);
+	json_decref(object);
+	return -ENOMEM;
+}
+
+void json_add_process(struct json_maker *j, json_t *object, uint32_t pid, const char *comm, bool ended)
+{
+	json_put(j, object, "pid", json_integer(pid));
+	json_put(j, object, "comm", json_text_or_null(comm));
+	json_put(j, object, "ended", json_boolean(ended));
+}
+
 int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out)
 {
 	int r;

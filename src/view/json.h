@@ -53,6 +53,10 @@ json_t *json_time(int64_t real_ns);
  * jansson's.
  */
 int json_write(json_t *value, size_t flags, struct strbuf *out);
+/* The same, of an object that is complete unless @j has failed: then -ENOMEM. */
+int json_finish(const struct json_maker *j, json_t *object, size_t flags, struct strbuf *out);
+/* Says which process an object is of. @ended: it has exited, and is shown for the last time. */
+void json_add_process(struct json_maker *j, json_t *object, uint32_t pid, const char *comm, bool ended);
 
 /* Rows of one table with the numbers of one entity, process or agent. */
 struct json_rows {

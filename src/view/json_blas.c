@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/blas.h"
 
-#include <errno.h>
-
 #include "view/json.h"
 
 static void add_sum(struct json_maker *j, json_t *object, const struct blas_sum *sum)
@@ -99,15 +97,9 @@ int json_blas(const struct blas_view *view, struct strbuf *out)
 		const struct blas_process *process = &view->processes[i];
 		json_t *object = json_process(&j, view, process);
 
-		json_put(&j, object, "pid", json_integer(process->pid));
-		json_put(&j, object, "comm", json_text_or_null(process->comm));
-		json_put(&j, object, "ended", json_boolean(process->exited));
+		json_add_process(&j, object, process->pid, process->comm, process->exited);
 		json_push(&j, list, object);
 	}
 	json_put(&j, document, "processes", list);
-	if (j.failed) {
-		json_decref(document);
-		return -ENOMEM;
-	}
-	return json_write(document, 0, out);
+	return json_finish(&j, document, 0, out);
 }

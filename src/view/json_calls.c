@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/json.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "view/trace_summary.h"
@@ -146,9 +145,5 @@ int json_trace_summary(const struct trace_summary *summary, struct strbuf *out)
 	json_put(&j, probes, "uncounted_hits", json_count(summary->uncounted_hits));
 	json_put(&j, probes, "cost_seconds", json_number(summary->cost_seconds));
 	json_put(&j, document, "probes", probes);
-	if (j.failed) {
-		json_decref(document);
-		return -ENOMEM;
-	}
-	return json_write(document, JSON_EMBED, out);
+	return json_finish(&j, document, JSON_EMBED, out);
 }

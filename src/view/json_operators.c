@@ -17,7 +17,7 @@ static json_t *json_operator(struct json_maker *j, const struct traced_operator 
 	};
 
 	/* null: what was done outside of operators. */
-	json_put(j, object, "name", *op->name ? json_string(op->name) : json_null());
+	json_put(j, object, "name", json_text_or_null(op->name));
 	json_add_rows(j, object, &rows);
 	return object;
 }

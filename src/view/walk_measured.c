@@ -148,6 +148,12 @@ void walk_measured(struct walk *walk)
 		walk_series(walk, &(struct series){ .value = (double)walk->s->measured->refused,
 						    .presence = PRESENCE_PRESENT,
 						    .entity = UINT32_MAX });
+	if (walk_family_named(walk, "nccl_plugin_left_out", FAMILY_GAUGE, UNIT_NONE,
+			      "Rows of the plugins that found no room: of a user with more than are left "
+			      "for others."))
+		walk_series(walk, &(struct series){ .value = (double)walk->s->measured->left_out,
+						    .presence = PRESENCE_PRESENT,
+						    .entity = UINT32_MAX });
 	if (walk_family_named(walk, "nccl_plugin_lost", FAMILY_GAUGE, UNIT_NONE,
 			      "Operations that plugins of running programs had no room for.")) {
 		uint64_t lost = 0;

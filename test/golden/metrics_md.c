@@ -223,6 +223,8 @@ static const struct {
 	  "busbw, the mean since the program began." },
 	{ "process_nccl_channels", "gauge", "pid, comm, comm_size, operation, algorithm, protocol",
 	  "Channels that an operation had, at most." },
+	{ "nccl_plugin_left_out", "gauge", "",
+	  "Rows of the plugins that found no room: of a user with more than are left for others." },
 	{ "nccl_plugin_refused_total", "counter", "",
 	  "Connections and messages to nccl.socket that were refused." },
 	{ "nccl_plugin_lost", "gauge", "",

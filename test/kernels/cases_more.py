@@ -76,8 +76,8 @@ read begun _ </proc/uptime
 wait $agent
 echo $? >status
 """
-# What may differ between two machines that simulate the same: who and what runs it, time, and what it costs.
-UNLIKE = re.compile(r"gpusonde_(build_info|cuda_|source_|node_|agent_|self_|trace_|reading|scrape|nvml_|kmsg_|http_|atop_|process_|.*_seconds|.*_timestamp)")
+# What may differ between two machines that simulate the same: who and what runs it and traces there, time, and what it costs.
+UNLIKE = re.compile(r"gpusonde_(build_info|cuda_|nccl_|source_|node_|agent_|self_|trace_|reading|scrape|nvml_|kmsg_|http_|atop_|process_|.*_seconds|.*_timestamp)")
 
 
 def family_labels(page):

@@ -3,7 +3,6 @@
 #include "cmd/doctor/doctor.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +11,9 @@
 #include "base/raised.h"
 #include "base/text.h"
 #include "elf/elf.h"
+#include "proc/mapped.h"
 #include "proc/maps.h"
+#include "proc/mounts.h"
 #include "python/find.h"
 #include "trace/engine.h"
 #include "view/table.h"
@@ -36,19 +37,36 @@ static int tally_site(const struct trace_listing *listing, void *userdata)
 
 	tally->all++;
 	tally->probed += seen;
-	if (!seen && !tally->missing[0])
+	/* Symbols are the file's words. */
+	if (!seen && !tally->missing[0] && text_is_printable(listing->symbol)) {
 		snprintf(tally->missing, sizeof(tally->missing), "%s", listing->symbol);
+		utf8_sanitize(tally->missing); /* it may be cut */
+	}
 	return 0;
 }
 
-static int tally_file(const char *path, const struct layer *layer, bool allow_single_step,
-		      struct layer_tally *tally)
+static int tally_file(struct mounts_user *user, const struct proc_map *map, const struct layer *layer,
+		      bool allow_single_step, struct layer_tally *tally)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	const struct proc_mapped mapped = {
+		.pid = user->pid,
+		.start = map->start,
+		.end = map->end,
+		.dev = map->dev,
+		.ino = map->ino,
+		.path = map->path,
+		.path_n = map->path_n,
+		.admit = mounts_admit,
+		.userdata = user,
+	};
+	_cleanup_close_ int fd = -1;
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	struct site_query query = { 0 };
-	int r = fd < 0 ? -errno : elf_open(fd, &file);
+	struct stat st;
+	int r = proc_mapped_open("/proc", &mapped, &fd, &st);
 
+	if (r == 0)
+		r = elf_open(fd, &file);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
@@ -65,21 +83,25 @@ static int tally_layer(const struct doctor *d, pid_t pid, const struct layer *la
 		       struct layer_tally *tally, char failed[static PATH_MAX])
 {
 	bool single_step = options_bool(&d->invocation->options, OPT_trace_allow_single_step);
+	_cleanup_(mounts_freep) struct mounts *mounts = NULL;
+	struct mounts_user user = { .pid = pid };
 	struct proc_maps maps = { .fd = -1 };
 	uint64_t last_ino = 0;
 	struct proc_map map;
-	int r = proc_maps_open("/proc", pid, &maps), error = 0;
+	int r = mounts_new("/proc", &mounts), error = 0;
+
+	user.mounts = mounts;
+	if (r == 0)
+		r = proc_maps_open("/proc", pid, &maps);
 
 	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0) {
-		char path[PATH_MAX];
 		int opened;
 
 		if (!map.executable || map.ino == 0 || map.ino == last_ino ||
 		    !(library_of_path(map.path, map.path_n) & layer->libraries))
 			continue;
 		last_ino = map.ino;
-		snprintf(path, sizeof(path), "/proc/%d/root%.*s", (int)pid, (int)map.path_n, map.path);
-		opened = tally_file(path, layer, single_step, tally);
+		opened = tally_file(&user, &map, layer, single_step, tally);
 		if (opened < 0 && error == 0) {
 			error = opened;
 			snprintf(failed, PATH_MAX, "%.*s", (int)map.path_n, map.path);
@@ -102,6 +124,8 @@ static void found_unreadable(struct finding *f, const char *what, int error)
 	if (error == -EACCES || error == -EPERM)
 		remedy(f, "run gpusonde doctor as root, or as the process's user with the capabilities that "
 			  "gpusonde trace needs (docs/capabilities.md)");
+	else if (error == -EREMOTEIO)
+		remedy(f, "a user serves its file system, and may never answer: it is not probed either");
 	else
 		remedy(f, "the file was replaced or removed since the process started: restart the process");
 }
@@ -128,7 +152,7 @@ static void check_layer(const struct doctor *d, pid_t pid, const struct layer *l
 	      "%u of %u entry points can be probed, in %u file%s%s%s%s", tally.probed, tally.all, tally.files,
 	      tally.files == 1 ? "" : "s", tally.missing[0] ? "; not " : "", tally.missing,
 	      tally.missing[0] && tally.all - tally.probed > 1 ? " and others" : "");
-	if (tally.missing[0])
+	if (tally.probed < tally.all)
 		remedy(f, "gpusonde probes FILE says why of each; their calls are not seen");
 	else if (layer->how)
 		remedy(f, "%s", layer->how);

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "nccl_socket/listen.h"
 #include "nccl_socket/receive.h"
+#include "trace/engine.h"
 #include "view/nccl.h"
 
 struct trace_nccl {
@@ -73,6 +74,19 @@ static int on_event(const struct trace_header *event, uint32_t size, void *userd
 	return 0;
 }
 
+static void nccl_events_lost(uint64_t events, void *userdata)
+{
+	(void)events;
+	nccl_lost(((struct trace_nccl *)userdata)->nccl, 0);
+}
+
+static void nccl_events_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
+{
+	(void)incarnation;
+	if (bits & (TRACE_INCOMPLETE_LOST | TRACE_INCOMPLETE_QUIET | TRACE_INCOMPLETE_GIVEN_UP))
+		nccl_lost(((struct trace_nccl *)userdata)->nccl, tgid);
+}
+
 static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 {
 	struct trace_nccl *nccl = userdata;
@@ -99,6 +113,8 @@ int trace_nccl_new(sd_event *event, bool listens, struct trace_nccl **ret_nccl)
 	}
 	nccl->sink = (struct event_sink){ .sink = { .name = "nccl", .userdata = nccl },
 					  .event = on_event,
+					  .lost = nccl_events_lost,
+					  .incomplete = nccl_events_incomplete,
 					  .process_over = on_process_over };
 	*ret_nccl = nccl;
 	return 0;

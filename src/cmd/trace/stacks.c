@@ -13,11 +13,17 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/hashmap.h"
+#include "base/text.h"
 #include "python/find.h"
 #include "trace/probe.h"
 
+enum { PROCESS_NAME = TRACE_COMM + 16 };
+/* Text of a larger one would be more than memory may hold; the protobuf says each name once. */
+#define FILE_MAX ((size_t)1 << 30)
+
 struct process {
 	uint32_t tgid;
+	bool over;
 	char comm[TRACE_COMM];
 	double busy_s; /* on all devices, estimated, as of the last window */
 	double launched; /* in the window */
@@ -54,6 +60,7 @@ struct trace_stacks {
 	uint64_t lost_events, lost_rows, lost_held;
 	uint64_t unknown_python; /* processes whose interpreter is of a version that is not known */
 	uint32_t unknown_version;
+	uint64_t unreturned; /* calls of which only the entry was probed */
 	uint64_t frameless; /* events whose stack could not be told */
 	bool sampled;
 	bool has_gpu_time; /* a window was told */
@@ -197,6 +204,9 @@ static int add_call(struct trace_stacks *s, const struct trace_call *event, uint
 	double *weights = s->rows[row].weights;
 	uint8_t op = event->header.op;
 
+	s->unreturned +=
+		event->header.flags & TRACE_FLAG_NO_RESULT &&
+		(is_wait(op) || op == TRACE_OP_COPY || op == TRACE_OP_SET || op == TRACE_OP_ALLOC);
 	if (is_wait(op))
 		weights[STACK_SYNC_WAIT] += (double)event->duration_ns * factor;
 	else if ((op == TRACE_OP_COPY || op == TRACE_OP_SET) && moved)
@@ -242,6 +252,7 @@ static void process_over(struct trace_stacks *s, uint32_t tgid)
 	if (!hashmap_get(&s->process_by, tgid, &process))
 		return;
 	hashmap_del(&s->process_by, tgid);
+	s->processes[process].over = true;
 	for (uint32_t i = 0; i < s->held_n; i++)
 		if (s->held[i].tgid == tgid)
 			held_drop(s, i, true);
@@ -265,7 +276,8 @@ static int stacks_event(const struct trace_header *event, uint32_t size, void *u
 		process_over(s, event->tgid);
 		break;
 	case TRACE_EVENT_CALL:
-		if (event->op == TRACE_OP_FREE)
+		if (event->op == TRACE_OP_FREE &&
+		    (event->flags & TRACE_FLAG_NO_RESULT || ((const struct trace_call *)event)->result == 0))
 			on_free(s, (const struct trace_call *)event);
 		/* fallthrough */
 	case TRACE_EVENT_LAUNCH:
@@ -302,12 +314,12 @@ void trace_stacks_mapped(struct trace_stacks *s, struct trace_engine *engine, pi
 /* ---- estimated time ---- */
 
 /* The newest one with this PID; NULL: none launched anything. */
-static struct process *process_of(const struct trace_stacks *s, uint32_t tgid)
+static struct process *process_of(const struct trace_stacks *s, uint32_t tgid, bool over)
 {
 	for (uint32_t i = s->processes_n; i > 0; i--)
-		if (s->processes[i - 1].tgid == tgid)
+		if (s->processes[i - 1].tgid == tgid && s->processes[i - 1].over == over)
 			return &s->processes[i - 1];
-	return NULL;
+	return over ? process_of(s, tgid, false) : NULL; /* its end may be in the next events */
 }
 
 static double busy_of(const struct trace_view *view, const struct traced_process *process)
@@ -351,7 +363,8 @@ void trace_stacks_window(struct trace_stacks *s, const struct trace_view *view)
 	for (uint32_t i = 0; i < s->rows_n; i++)
 		s->processes[s->rows[i].process].launched += s->rows[i].launched;
 	for (uint32_t i = 0; i < view->processes_n; i++) {
-		struct process *process = process_of(s, (uint32_t)view->processes[i].id.pid);
+		struct process *process = process_of(s, (uint32_t)view->processes[i].id.pid,
+						     view->processes[i].exited);
 		double busy_s = busy_of(view, &view->processes[i]);
 
 		if (!process || busy_s <= process->busy_s)
@@ -399,6 +412,7 @@ static void stacks_say_missing(struct trace_stacks *s)
 	strbuf_reset(&s->said);
 	stacks_say(s, "", s->lost_events, " events were lost");
 	stacks_say(s, "the stacks of ", s->frameless, " calls could not be told");
+	stacks_say(s, "the bytes and waits of ", s->unreturned, " calls are not known: no return probe");
 	stacks_say(s, "", s->lost_rows, " calls are left out: there are too many stacks");
 	stacks_say(s, "", s->lost_held, " allocations are left out: too many are held");
 	stacks_say(s, "", python_stacks_lost(s->python), " functions or stacks did not fit");
@@ -410,7 +424,7 @@ static void stacks_say_missing(struct trace_stacks *s)
 struct made {
 	struct stack_place *places;
 	struct stack_row *rows;
-	char (*names)[TRACE_COMM + 16]; /* of processes */
+	char (*names)[PROCESS_NAME];
 };
 
 static void made_done(struct made *made)
@@ -449,6 +463,16 @@ static int make_places(const struct trace_stacks *s, struct stack_place **ret_pl
 	return 0;
 }
 
+/* A process's user chooses its name. */
+static void name_process(const struct process *process, char name[static PROCESS_NAME])
+{
+	snprintf(name, PROCESS_NAME, "%.*s %" PRIu32, (int)TRACE_COMM, process->comm, process->tgid);
+	utf8_sanitize(name);
+	for (char *c = name; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+}
+
 static int page_make(const struct trace_stacks *s, struct made *made)
 {
 	int r = make_places(s, &made->places);
@@ -458,8 +482,7 @@ static int page_make(const struct trace_stacks *s, struct made *made)
 	if (r < 0 || !made->rows || !made->names)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->processes_n; i++)
-		snprintf(made->names[i], sizeof(made->names[i]), "%.*s %" PRIu32, (int)TRACE_COMM,
-			 s->processes[i].comm, s->processes[i].tgid);
+		name_process(&s->processes[i], made->names[i]);
 	for (uint32_t i = 0; i < s->rows_n; i++) {
 		struct stack_row *row = &made->rows[i];
 
@@ -522,7 +545,7 @@ int trace_stacks_write(struct trace_stacks *s, struct trace_engine *engine, cons
 
 	trace_engine_drain(engine);
 	stacks_say_missing(s);
-	strbuf_init(&out, 0);
+	strbuf_init(&out, FILE_MAX);
 	r = page_make(s, &made);
 	if (r == 0)
 		r = render(s, &made, path, weight, &out);

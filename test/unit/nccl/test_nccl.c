@@ -50,6 +50,23 @@ static void ranks_are_learnt_late(void **state)
 	assert_int_equal(row_of(figures(nccl), NCCL_ALL_GATHER, 4)->traffic, 40);
 }
 
+/* A rank whose events were lost or not collected is not one that is behind. */
+static void what_is_lost_is_marked(void **state)
+{
+	struct nccl *nccl = *state;
+	const struct nccl_view *view;
+
+	make(nccl, COMM, 8);
+	assert_false(only(nccl)->late);
+	nccl_lost(nccl, 0x7fffffff);
+	assert_false(only(nccl)->late);
+	nccl_lost(nccl, 0);
+	assert_true(only(nccl)->late);
+	CALL(nccl, SPLIT, .addr = COMM, .handle = CHILD, .kind = 5);
+	view = figures(nccl);
+	assert_int_equal(view->communicators[1].id, 0);
+}
+
 static void failures_are_not_in_the_sequence(void **state)
 {
 	struct nccl *nccl = *state;
@@ -180,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(arguments_of_each_rank_are_multiplied, setup, teardown),
 		cmocka_unit_test_setup_teardown(ranks_are_learnt_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_lost_is_marked, setup, teardown),
 		cmocka_unit_test_setup_teardown(failures_are_not_in_the_sequence, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_handle_may_be_used_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(children, setup, teardown),

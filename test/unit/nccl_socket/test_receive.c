@@ -178,17 +178,40 @@ static void rows_of_a_client_are_bounded(void **state)
 	close(fd);
 }
 
+/* A user's connections do not take the places of others'. */
+static void rows_of_a_user_are_bounded(void **state)
+{
+	struct nccl_receiver *receiver = *state;
+	struct row_list rows = { .size = sizeof(struct nccl_measured), .max = 4 };
+	int fds[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct nccl_wire message = message_of(2);
+
+		message.at[1].operation = NCCL_SEND;
+		fds[i] = client(receiver);
+		assert_int_equal(send(fds[i], &message, size_of(&message), 0), size_of(&message));
+	}
+	serve(receiver);
+	nccl_receiver_rows(receiver, &rows);
+	assert_int_equal(rows.n, 2);
+	assert_int_equal(rows.dropped, 4);
+	row_list_done(&rows);
+	for (unsigned i = 0; i < 3; i++)
+		close(fds[i]);
+}
+
 static void connections_of_a_user_are_bounded(void **state)
 {
 	struct nccl_receiver *receiver = *state;
-	int fds[2], held[NCCL_CLIENTS_OF_USER];
+	int fds[2], held[NCCL_CLIENTS_MAX / 2];
 
-	for (unsigned i = 0; i < NCCL_CLIENTS_OF_USER; i++)
+	for (unsigned i = 0; i < NCCL_CLIENTS_MAX / 2; i++)
 		held[i] = client(receiver);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
 	assert_false(nccl_receiver_add(receiver, fds[1]));
 	close(fds[0]);
-	for (unsigned i = 0; i < NCCL_CLIENTS_OF_USER; i++)
+	for (unsigned i = 0; i < NCCL_CLIENTS_MAX / 2; i++)
 		close(held[i]);
 }
 
@@ -199,6 +222,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_wrong_message_ends_its_connection, setup, teardown),
 		cmocka_unit_test(what_is_valid),
 		cmocka_unit_test_setup_teardown(rows_of_a_client_are_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(rows_of_a_user_are_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(connections_of_a_user_are_bounded, setup, teardown),
 	};
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "base/text.h"
 #include "torch/name.h"
 
 static void expect(const char *symbol, const char *name)
@@ -76,6 +77,17 @@ static void long_names_are_cut(_unused_ void **state)
 	snprintf(symbol, sizeof(symbol), "_ZN2at4_ops%zu%s4callE", strlen(class), class);
 	torch_name(symbol, found);
 	assert_int_equal(strlen(found), TORCH_NAME_MAX - 1);
+	/* In the middle of a character; an odd length, so that one is cut. */
+	class[0] = 'a';
+	for (unsigned i = 1; i + 1 < sizeof(class); i += 2)
+		memcpy(class + i, "\xc3\xa9", 2);
+	class[199] = '\0';
+	snprintf(symbol, sizeof(symbol), "_ZN2at4_ops%zu%s4callE", strlen(class), class);
+	torch_name(symbol, found);
+	assert_true(utf8_valid(found, strlen(found)));
+	snprintf(symbol, sizeof(symbol), "b%s", class);
+	torch_name(symbol, found);
+	assert_true(utf8_valid(found, strlen(found)));
 }
 
 int main(void)
