@@ -28,7 +28,7 @@ struct exec_gate {
 	int gate; /* the command waits for a byte from it */
 	char unheld[160];
 	uint32_t missed; /* mappings that continued without an answer */
-	bool holder_lost;
+	bool holder_ended, holder_lost;
 	sd_event_source *reports, *end;
 };
 
@@ -178,6 +178,7 @@ static int on_report(sd_event_source *source, int fd, _unused_ uint32_t events, 
 	ssize_t n = receive_with_fd(fd, &message, sizeof(message), &file);
 
 	if (n < (ssize_t)offsetof(struct exec_gate_report, path) + 1) {
+		gate->holder_ended = true;
 		gate->holder_lost = n != 1 && !gate->unheld[0];
 		sd_event_source_set_enabled(source, SD_EVENT_OFF);
 		return 0;
@@ -303,6 +304,11 @@ uint32_t exec_gate_missed(const struct exec_gate *gate)
 
 bool exec_gate_holder_lost(const struct exec_gate *gate)
 {
+	char word;
+
+	/* Its end may lie in the socket still. */
+	if (!gate->holder_ended && gate->channel >= 0 && !gate->unheld[0])
+		return recv(gate->channel, &word, sizeof(word), MSG_PEEK | MSG_DONTWAIT) == 0;
 	return gate->holder_lost;
 }
 
