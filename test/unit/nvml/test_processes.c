@@ -137,7 +137,11 @@ static void a_used_device_is_read_in_each_pass(void **state)
 	second_with(0, 0);
 	list_process(100, 1 << 20, PROCESS_TYPE_COMPUTE);
 	for (unsigned i = 0; i < 10; i++) {
+		unsigned calls = gpu->samples_calls;
+
 		second_with(100, 40);
+		if (i > 0)
+			assert_int_equal(gpu->samples_calls, calls + 1);
 		sum += busy(100);
 		observed += find_process(100)->v[PROCESS_OBSERVED];
 		assert_near(find_process(100)->v[PROCESS_UTILIZATION], 0.4, 1e-9);
