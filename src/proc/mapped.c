@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/macro.h"
 #include "proc/maps.h"
+#include "proc/mounts.h"
 #include "proc/rights.h"
 
 /*
@@ -285,4 +286,22 @@ int proc_file_open(const char *root, pid_t pid, const char *path, int *ret_fd, s
 	r = open_path(root, pid, path, rights.open_to_all, ret_fd, ret_st);
 	proc_rights_give_back(&rights);
 	return r;
+}
+
+int proc_map_open(const char *root, const struct proc_map *map, struct mounts_user *user, int *ret_fd,
+		  struct stat *ret_st)
+{
+	const struct proc_mapped mapped = {
+		.pid = user->pid,
+		.start = map->start,
+		.end = map->end,
+		.dev = map->dev,
+		.ino = map->ino,
+		.path = map->path,
+		.path_n = map->path_n,
+		.admit = mounts_admit,
+		.userdata = user,
+	};
+
+	return proc_mapped_open(root, &mapped, ret_fd, ret_st);
 }

@@ -27,6 +27,14 @@ struct proc_mapped {
 
 /* Opens exactly the mapped file. -ESTALE: the path now has another file; -ENOTSUP: not a regular file. */
 int proc_mapped_open(const char *root, const struct proc_mapped *mapped, int *ret_fd, struct stat *ret_st);
+struct proc_map;
+struct mounts_user;
+/*
+ * The same, of an area that was read from the process's maps, where no user can withhold the file's pages;
+ * else -EREMOTEIO.
+ */
+int proc_map_open(const char *root, const struct proc_map *map, struct mounts_user *user, int *ret_fd,
+		  struct stat *ret_st);
 /*
  * Opens @path as seen by the process, with its rights (proc/rights.h): below its root or, if relative, its
  * working directory; ".." cannot leave the root. -ENOTSUP: not a regular file, or one that the kernel makes

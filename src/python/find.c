@@ -144,22 +144,11 @@ static bool is_seen(const struct seen *seen, const struct proc_map *map)
 static int look_into(const char *root, struct mounts_user *user, const struct proc_map *map,
 		     uint32_t *ret_version, struct trace_python *ret_python)
 {
-	const struct proc_mapped mapped = {
-		.pid = user->pid,
-		.start = map->start,
-		.end = map->end,
-		.dev = map->dev,
-		.ino = map->ino,
-		.path = map->path,
-		.path_n = map->path_n,
-		.admit = mounts_admit,
-		.userdata = user,
-	};
 	const char *slash = memrchr(map->path, '/', map->path_n);
 	size_t n = map->path_n - (size_t)(slash + 1 - map->path);
 	_cleanup_close_ int fd = -1;
 	struct stat st;
-	int r = proc_mapped_open(root, &mapped, &fd, &st);
+	int r = proc_map_open(root, map, user, &fd, &st);
 
 	return r < 0 ? r : find_in(fd, map, slash + 1, n, ret_version, ret_python);
 }

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import socket
-import ssl
 import subprocess
 import tempfile
 import threading
@@ -158,9 +157,7 @@ def test_https():
     with tempfile.TemporaryDirectory(prefix="gpusonde-ca-") as folder, Exporter() as exporter:
         os.chmod(folder, 0o755)
         ours, others = (Authority(folder, name) for name in ("ours", "others"))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*ours.sign("server"))
-        exporter.server.socket = context.wrap_socket(exporter.server.socket, server_side=True, do_handshake_on_connect=False)
+        exporter.server.socket = ours.listening(exporter.server.socket)
         file = f"{folder}/ca"
         shutil.copy(others.ca, file)
         with agent_of(exporter, "--dcgm-ca-file", file, host=f"https://127.0.0.1:{exporter.port}/metrics") as agent:

@@ -227,6 +227,12 @@ class Authority:
                      "-extfile", f"{path}.ext", "-out", f"{path}.crt")
         return f"{path}.crt", f"{path}.key"
 
+    def listening(self, socket):
+        """A listening socket that speaks TLS with a certificate of this one's."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.sign("server"))
+        return context.wrap_socket(socket, server_side=True, do_handshake_on_connect=False)
+
     def expired(self, path):
         """openssl x509 has no option for the beginning in Debian 12's version; openssl ca has."""
         base = f"{path}.ca"

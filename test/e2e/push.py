@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import ssl
 import subprocess
 import tempfile
 import threading
@@ -115,9 +114,7 @@ def test_https():
     with tempfile.TemporaryDirectory(prefix="gpusonde-ca-") as folder, Server() as server:
         os.chmod(folder, 0o755)
         ours, others = (Authority(folder, name) for name in ("ours", "others"))
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*ours.sign("server"))
-        server.http.socket = context.wrap_socket(server.http.socket, server_side=True, do_handshake_on_connect=False)
+        server.http.socket = ours.listening(server.http.socket)
         file = f"{folder}/ca"
         shutil.copy(others.ca, file)
         with Agent("--push-ca-file", file, **settings(server.port, CAST_API=f"https://127.0.0.1:{server.port}")) as agent:

@@ -48,22 +48,11 @@ static int tally_site(const struct trace_listing *listing, void *userdata)
 static int tally_file(struct mounts_user *user, const struct proc_map *map, const struct layer *layer,
 		      bool allow_single_step, struct layer_tally *tally)
 {
-	const struct proc_mapped mapped = {
-		.pid = user->pid,
-		.start = map->start,
-		.end = map->end,
-		.dev = map->dev,
-		.ino = map->ino,
-		.path = map->path,
-		.path_n = map->path_n,
-		.admit = mounts_admit,
-		.userdata = user,
-	};
 	_cleanup_close_ int fd = -1;
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	struct site_query query = { 0 };
 	struct stat st;
-	int r = proc_mapped_open("/proc", &mapped, &fd, &st);
+	int r = proc_map_open("/proc", map, user, &fd, &st);
 
 	if (r == 0)
 		r = elf_open(fd, &file);
