@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../needs.h"
+#include "base/fd.h"
 #include "proc/mounts.h"
 
 static char root[64];
@@ -185,6 +186,23 @@ static void lines(void **state)
 		assert_int_not_equal(mount_line_parse(bad[i], &line), 0);
 }
 
+/* A file of this machine's disks; the same where no table tells of its mount, as of one that a user made. */
+static void what_a_user_serves_is_not_admitted(_unused_ void **state)
+{
+	_cleanup_(mounts_freep) struct mounts *known = NULL, *unknown = NULL;
+	_cleanup_close_ int fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	struct statx st;
+
+	assert_int_equal(statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st), 0);
+	if (!st.stx_mnt_id)
+		need_unmet("statx() tells no mounts here");
+	assert_int_equal(mounts_new("/proc", &known), 0);
+	assert_int_equal(mounts_new("/nonexistent", &unknown), 0);
+	assert_int_equal(mounts_admit(fd, &(struct mounts_user){ known, getpid() }), 1);
+	assert_int_equal(mounts_admit(fd, &(struct mounts_user){ unknown, getpid() }), 0);
+	assert_true(mounts_admit(-1, &(struct mounts_user){ known, getpid() }) < 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +211,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_overlay_is_the_root, begin, end),
 		cmocka_unit_test_setup_teardown(what_only_a_process_sees, begin, end),
 		cmocka_unit_test_setup_teardown(this_machine, begin, end),
+		cmocka_unit_test(what_a_user_serves_is_not_admitted),
 		cmocka_unit_test(lines),
 	};
 
