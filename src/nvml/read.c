@@ -18,6 +18,8 @@ static const int64_t cadence_ns[] = {
 #define WORK_SHARE 1000
 #define WORK_CHEAP_NS (500 * NSEC_PER_USEC) /* is read in each pass */
 #define WORK_INTERVAL_MAX_NS (5 * NSEC_PER_SEC)
+/* Whose work it was is told by the second; more often, the calls would delay its launches. */
+#define WORK_INTERVAL_USED_NS NSEC_PER_SEC
 #define LOST_BACKOFF_MIN_NS (10 * NSEC_PER_SEC)
 #define LOST_BACKOFF_MAX_NS (300 * NSEC_PER_SEC)
 #define ALL_LOST_BACKOFF_MIN_NS NSEC_PER_SEC
@@ -63,23 +65,24 @@ void reader_work_end(struct device *device, int64_t begin_ns)
 	device->work_cost_ns += clock_thread_cpu_ns() - begin_ns;
 }
 
-static void plan_work(const struct reader *reader, struct device *device)
+/* The processes of a GPU with MIG are its instances'. */
+static int64_t work_interval_ns(const struct device *device)
 {
-	/* Whose work it was is told by the second. The processes of a GPU with MIG are its instances'. */
-	device->work_due = reader->now_ns >= device->work_next_ns || device->occupied || device->mig;
-	device->work_cost_ns = 0;
-	if (!device->work_due)
-		return;
-	device->work_elapsed_ns = device->work_ns ? reader->now_ns - device->work_ns : 0;
-	device->work_ns = reader->now_ns;
+	int64_t longest_ns = device->occupied || device->mig ? WORK_INTERVAL_USED_NS : WORK_INTERVAL_MAX_NS;
+
+	if (!device->work_ns || device->work_cost_ns <= WORK_CHEAP_NS)
+		return 0;
+	return MIN(device->work_cost_ns * WORK_SHARE, longest_ns) - device->elapsed_ns / 2; /* passes are not exact */
 }
 
-static void plan_next_work(const struct reader *reader, struct device *device)
+static void plan_work(const struct reader *reader, struct device *device)
 {
-	if (device->work_due && device->work_cost_ns > WORK_CHEAP_NS)
-		device->work_next_ns =
-			reader->now_ns + MIN(device->work_cost_ns * WORK_SHARE, WORK_INTERVAL_MAX_NS) -
-			device->elapsed_ns / 2; /* passes are not exact */
+	device->work_due = reader->now_ns - device->work_ns >= work_interval_ns(device);
+	if (!device->work_due)
+		return;
+	device->work_cost_ns = 0;
+	device->work_elapsed_ns = device->work_ns ? reader->now_ns - device->work_ns : 0;
+	device->work_ns = reader->now_ns;
 }
 
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name)
@@ -154,7 +157,7 @@ static void forget_values(struct reader *reader, struct device *device, uint32_t
 	device->entity->process_util = PRESENCE_ABSENT;
 	device->entity->lost = 1;
 	device->read_before = false;
-	device->work_next_ns = 0;
+	device->work_cost_ns = 0; /* read at once when it answers again */
 }
 
 static void device_pass(struct reader *reader, struct device *device)
@@ -178,7 +181,6 @@ static void device_pass(struct reader *reader, struct device *device)
 			return;
 		}
 	}
-	plan_next_work(reader, device);
 	device->occupied = reader->reading->processes_n > processes;
 	device->entity->lost = 0;
 	device->read_before = true;

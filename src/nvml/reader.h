@@ -42,10 +42,10 @@ struct device {
 	bool read_before;
 	int64_t next_ns[CADENCE_STATIC + 1]; /* when slow and static metrics are due, CLOCK_BOOTTIME */
 	int64_t retry_ns; /* when unsupported ones are asked again */
-	/* read.c: whether its work is read in this pass; when it is next; CPU time spent on it in this one */
+	/* read.c: whether its work is read in this pass; the CPU time that took in the newest that did */
 	bool work_due;
 	bool occupied; /* the newest pass saw processes on it */
-	int64_t work_next_ns, work_cost_ns;
+	int64_t work_cost_ns;
 	int64_t work_ns, work_elapsed_ns; /* the newest pass that read it; time since the one before */
 	int64_t pass_ns,
 		elapsed_ns; /* begin of its newest pass, and the time since the previous one (0: none) */

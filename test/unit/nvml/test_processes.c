@@ -127,7 +127,7 @@ static void work_is_credited_for_the_time_it_took(void **state)
 }
 
 /* Costly or not: whose work it was is told each second, also of a process that comes to an idle GPU. */
-static void a_used_device_is_read_in_each_pass(void **state)
+static void a_used_device_is_read_each_second(void **state)
 {
 	double sum = 0, observed = 0;
 
@@ -148,6 +148,22 @@ static void a_used_device_is_read_in_each_pass(void **state)
 	}
 	assert_near(observed, 10, 1e-6);
 	assert_near(sum, 4, 1e-6);
+}
+
+/* The driver's lock is held meanwhile, and programs' launches wait for it. */
+static void costly_readings_do_not_follow_a_short_period(void **state)
+{
+	unsigned calls;
+
+	(void)state;
+	gpu->samples_cost_ns = 2 * NSEC_PER_MSEC;
+	list_process(100, 1 << 20, PROCESS_TYPE_COMPUTE);
+	second_with(100, 40);
+	second_with(100, 40);
+	calls = gpu->samples_calls;
+	for (unsigned i = 0; i < 50; i++)
+		pass_after(100);
+	assert_in_range(gpu->samples_calls - calls, 5, 6);
 }
 
 static void samples_out_of_step_with_readings_lose_nothing(void **state)
@@ -330,7 +346,8 @@ int main(void)
 		TEST(buffers_grow),
 		TEST(all_get_names_after_some_passes),
 		TEST(work_is_credited_for_the_time_it_took),
-		TEST(a_used_device_is_read_in_each_pass),
+		TEST(a_used_device_is_read_each_second),
+		TEST(costly_readings_do_not_follow_a_short_period),
 		TEST(samples_out_of_step_with_readings_lose_nothing),
 		TEST(readings_more_often_than_samples),
 		TEST(idle_time_is_not_made_work),
