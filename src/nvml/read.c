@@ -72,7 +72,8 @@ static int64_t work_interval_ns(const struct device *device)
 
 	if (!device->work_ns || device->work_cost_ns <= WORK_CHEAP_NS)
 		return 0;
-	return MIN(device->work_cost_ns * WORK_SHARE, longest_ns) - device->elapsed_ns / 2; /* passes are not exact */
+	/* Passes are not exact. */
+	return MIN(device->work_cost_ns * WORK_SHARE, longest_ns) - device->elapsed_ns / 2;
 }
 
 static void plan_work(const struct reader *reader, struct device *device)
