@@ -52,17 +52,35 @@ static __always_inline bool python_runs(const struct trace_python *python, __u64
 	return status & python->status_active;
 }
 
-/* Whether it is still this thread's state: memory that was freed has no such neighbours. */
-static __always_inline bool python_is_valid(const struct trace_python *python, __u64 state, __u64 self)
-{
-	__u64 before, interpreter;
+/* A member of what was read; @at is masked to lie in it. */
+#define STATE_WORD(walk, at) (*(__u64 *)((walk)->state + ((at)&0xf8)))
+#define STATE_BYTE(walk, at) ((walk)->state[(at)&0xff])
+_Static_assert(TRACE_PYTHON_STATE == 0x100, "masks");
 
-	if (!python_is_own(python, state, self))
+/* Reads the members of a thread's state at once. False: it is not this thread's. */
+static __always_inline bool python_state(const struct trace_python *python, struct walk *walk, __u64 state,
+					 __u64 self)
+{
+	__u64 bytes = python->thread_n, id;
+
+	SHOW_BOUND(bytes);
+	if (bytes > TRACE_PYTHON_STATE)
+		bytes = TRACE_PYTHON_STATE;
+	if (!state || bpf_probe_read_user(walk->state, bytes, (void *)state))
 		return false;
-	before = user_word(state + python->thread_prev);
+	id = STATE_WORD(walk, python->thread_id);
+	return id && self - id <= THREAD_SELF_BELOW;
+}
+
+/* Whether the state that was read is still in use: memory that was freed has no such neighbours. */
+static __always_inline bool python_is_valid(const struct trace_python *python, const struct walk *walk,
+					    __u64 state)
+{
+	__u64 before = STATE_WORD(walk, python->thread_prev);
+	__u64 interpreter = STATE_WORD(walk, python->thread_interpreter);
+
 	if (before)
 		return user_word(before + python->thread_next) == state;
-	interpreter = user_word(state + python->thread_interpreter);
 	return interpreter && user_word(interpreter + python->interpreter_threads) == state;
 }
 
@@ -126,29 +144,37 @@ __noinline int python_search(__u64 id, __u64 self)
 	return cut || interpreter ? TRACE_STACK_UNREAD : TRACE_STACK_NO_THREAD;
 }
 
-/* Finds the current thread's state. An enum trace_stack_none, or 0: it is in walk->thread. */
-__noinline int python_locate(__u64 id)
+/* Finds the current thread's state. An enum trace_stack_none, or 0: it is in walk->thread, and was read. */
+static __noinline int python_locate(const struct trace_python *python, struct walk *walk, __u64 id)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 self = THREAD_POINTER(task), state, first;
-	__u32 tgid = id >> 32;
-	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
-	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
+	int why;
 
-	if (!python || !walk)
-		return TRACE_STACK_LOST;
 	state = python->current ? user_word(python->runtime + python->current) : 0;
-	if (python_is_own(python, state, self)) {
+	if (python_state(python, walk, state, self)) {
 		walk->thread = state;
 		return 0;
 	}
 	state = walk->thread;
-	if (state && python_is_valid(python, state, self)) {
-		if (python_runs(python, state))
+	if (python_state(python, walk, state, self) && python_is_valid(python, walk, state)) {
+		if (python->thread_status &&
+		    STATE_BYTE(walk, python->thread_status) & python->status_active)
 			return 0;
 		first = user_word(python->runtime + python->interpreters);
 		if (first && !user_word(first + python->interpreter_next))
 			return 0; /* in the only interpreter a thread has one state */
 	}
-	return python_search(id, self);
+	why = python_search(id, self);
+	if (why)
+		return why;
+	return python_state(python, walk, walk->thread, self) ? 0 : TRACE_STACK_UNREAD;
+}
+
+/* The innermost frame of the thread that was found; 0: it runs no Python code. */
+static __always_inline __u64 python_innermost(const struct trace_python *python, const struct walk *walk)
+{
+	__u64 frame = STATE_WORD(walk, python->thread_frame);
+
+	return frame && python->flags & TRACE_PYTHON_CFRAME ? user_word(frame + python->cframe_frame) : frame;
 }

@@ -9,8 +9,9 @@
 
 enum {
 	PYTHON_TAGS = 3,
-	PYTHON_CHUNK = 16, /* frames */
-	PYTHON_CHUNKS = 16, /* twice TRACE_STACK_MAX frames: there are frames of C functions, too */
+	PYTHON_PAGE = 4096, /* the least of any kernel */
+	PYTHON_CHUNK = 20, /* frames */
+	PYTHON_CHUNKS = 13, /* twice TRACE_STACK_MAX frames: there are frames of C functions, too */
 };
 #define HASH_FACTOR 0x9e3779b97f4a7c15ULL
 
@@ -21,10 +22,11 @@ static __always_inline __u64 hash_mix(__u64 hash, __u64 value)
 }
 
 /* A member of what was read; @at is masked to lie in it. */
-#define PART_WORD(part, at) (*(__u64 *)((part) + ((at)&0x78)))
-#define PART_INT(part, at) (*(__u32 *)((part) + ((at)&0x7c)))
-#define PART_BYTE(part, at) ((part)[(at)&0x7f])
-_Static_assert(sizeof(((struct walk *)0)->frame) == 0x80 && sizeof(((struct walk *)0)->code) == 0x80,
+#define CODE_WORD(walk, at) (*(__u64 *)((walk)->code + ((at)&0x78)))
+#define FRAME_WORD(walk, at) (*(__u64 *)((walk)->frames_read + ((at)&0x3f8)))
+#define FRAME_INT(walk, at) (*(__u32 *)((walk)->frames_read + ((at)&0x3fc)))
+#define FRAME_BYTE(walk, at) ((walk)->frames_read[(at)&0x3ff])
+_Static_assert(sizeof(((struct walk *)0)->frames_read) == 0x400 && sizeof(((struct walk *)0)->code) == 0x80,
 	       "masks");
 
 /* Products that do not wait for each other, unlike hash_mix()'s: most of what a frame costs is this. */
@@ -44,8 +46,8 @@ static __always_inline __u64 words_hash(const __u64 *words, __u32 n)
  */
 static __always_inline __u64 python_deep(const struct trace_python *python, struct walk *walk)
 {
-	__u64 lines = PART_WORD(walk->code, python->code_lines), n;
-	__u64 hash = user_word(PART_WORD(walk->code, python->code_name) + python->text_hash);
+	__u64 lines = CODE_WORD(walk, python->code_lines), n;
+	__u64 hash = user_word(CODE_WORD(walk, python->code_name) + python->text_hash);
 
 	/* The size, the bytes' own hash, and the bytes. */
 	bpf_probe_read_user(walk->end, sizeof(walk->end), (void *)(lines + python->bytes_size));
@@ -69,12 +71,65 @@ static __always_inline __u32 python_check(const struct trace_python *python, str
 	return hash ^ hash >> 32;
 }
 
-/* Adds the Python frame in walk->frame. False: it cannot be read, or there is no room. */
-static __always_inline bool python_add(const struct trace_python *python, struct walk *walk)
+/* Reads a code object, each once in a walk. Its check in walk->check. False: it cannot be read. */
+static __always_inline bool python_code(const struct trace_python *python, struct walk *walk, __u64 code)
 {
-	__u64 code = PART_WORD(walk->frame, python->frame_code), at;
-	__u64 n = walk->n, bytes = python->code_n;
-	__u32 check;
+	struct walk_code *met = &walk->met[(code >> 4 ^ code >> 9) & (PYTHON_MET - 1)];
+	__u64 bytes = python->code_n;
+
+	if (met->code == code && met->walk == walk->number) {
+		walk->check = met->check;
+		return true;
+	}
+	SHOW_BOUND(bytes);
+	if (bytes > TRACE_PYTHON_CODE)
+		bytes = TRACE_PYTHON_CODE;
+	if (!code || bpf_probe_read_user(walk->code, bytes, (void *)(code + python->code_from)))
+		return false;
+	walk->check = python_check(python, walk);
+	met->code = code;
+	met->walk = walk->number;
+	met->check = walk->check;
+	return true;
+}
+
+/*
+ * Reads the part of a frame that is needed, unless it was read with the one before. With it are read those
+ * before it in its page, which is in memory if the frame is. Its offset in walk->frames_read; -1: it cannot
+ * be read.
+ */
+static __always_inline int python_read(const struct trace_python *python, struct walk *walk, __u64 frame)
+{
+	__u64 at = frame + python->frame_from, bytes = python->frame_n, before = at - walk->frames_at;
+
+	if (before <= PYTHON_REACH && (__s64)before <= walk->frames_last && !(before & 7))
+		return before;
+	before = at & (PYTHON_PAGE - 1);
+	if (before > PYTHON_REACH)
+		before = PYTHON_REACH;
+	if (!(python->flags & TRACE_PYTHON_OWNER) || at & 7)
+		before = 0;
+	SHOW_BOUND(bytes);
+	if (bytes > TRACE_PYTHON_FRAME)
+		bytes = TRACE_PYTHON_FRAME;
+	walk->frames_at = at - before;
+	walk->frames_last = before;
+	bytes += before;
+	SHOW_BOUND(bytes);
+	if (bytes > PYTHON_FRAMES)
+		return -1;
+	if (bpf_probe_read_user(walk->frames_read, bytes, (void *)walk->frames_at)) {
+		walk->frames_last = -1;
+		return -1;
+	}
+	return before;
+}
+
+/* Adds the Python frame at @from in walk->frames_read. False: it cannot be read, or there is no room. */
+static __always_inline bool python_add(const struct trace_python *python, struct walk *walk, __u32 from)
+{
+	__u64 code = FRAME_WORD(walk, from + python->frame_code), at;
+	__u64 n = walk->n;
 
 	if (python->flags & TRACE_PYTHON_TAGGED)
 		code &= ~(__u64)PYTHON_TAGS;
@@ -83,16 +138,12 @@ static __always_inline bool python_add(const struct trace_python *python, struct
 		walk->flags |= TRACE_STACK_CUT;
 		return false;
 	}
-	SHOW_BOUND(bytes);
-	if (bytes > TRACE_PYTHON_CODE)
-		bytes = TRACE_PYTHON_CODE;
-	if (!code || bpf_probe_read_user(walk->code, bytes, (void *)(code + python->code_from))) {
+	if (!python_code(python, walk, code)) {
 		walk->flags |= TRACE_STACK_PART;
 		return false;
 	}
-	at = python->flags & TRACE_PYTHON_LASTI ? PART_INT(walk->frame, python->frame_at) :
-						  PART_WORD(walk->frame, python->frame_at) - code;
-	check = python_check(python, walk);
+	at = python->flags & TRACE_PYTHON_LASTI ? FRAME_INT(walk, from + python->frame_at) :
+						  FRAME_WORD(walk, from + python->frame_at) - code;
 	/* Again: kernels before 5.16 forget the bound of what is kept on the stack meanwhile. */
 	n = walk->n;
 	SHOW_BOUND(n);
@@ -100,8 +151,8 @@ static __always_inline bool python_add(const struct trace_python *python, struct
 		return false;
 	walk->frames[n].code = code;
 	walk->frames[n].at = at;
-	walk->frames[n].check = check;
-	walk->hash = hash_mix(hash_mix(walk->hash, code), at << 32 | check);
+	walk->frames[n].check = walk->check;
+	walk->hash = hash_mix(hash_mix(walk->hash, code), at << 32 | walk->check);
 	walk->n = n + 1;
 	return true;
 }
@@ -112,47 +163,41 @@ __noinline __u64 python_chunk(__u64 id, __u64 frame)
 	__u32 tgid = id >> 32;
 	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
-	__u64 bytes;
+	int at;
 
 	if (!python || !walk)
 		return 0;
-	bytes = python->frame_n;
-	SHOW_BOUND(bytes);
-	if (bytes > TRACE_PYTHON_FRAME)
-		bytes = TRACE_PYTHON_FRAME;
 	for (__u32 i = 0; i < PYTHON_CHUNK; i++) {
 		if (!frame)
 			return 0;
-		if (bpf_probe_read_user(walk->frame, bytes, (void *)(frame + python->frame_from))) {
+		at = python_read(python, walk, frame);
+		if (at < 0) {
 			walk->flags |= TRACE_STACK_PART;
 			return 0;
 		}
 		if (!(python->flags & TRACE_PYTHON_OWNER) ||
-		    PART_BYTE(walk->frame, python->frame_owner) < TRACE_PYTHON_OWNER_C) {
-			if (!python_add(python, walk))
+		    FRAME_BYTE(walk, at + python->frame_owner) < TRACE_PYTHON_OWNER_C) {
+			if (!python_add(python, walk, at))
 				return 0;
 		}
-		frame = PART_WORD(walk->frame, python->frame_back);
+		frame = FRAME_WORD(walk, at + python->frame_back);
 	}
 	return frame;
 }
 
 /* Walks from the innermost frame on. In chunks, since the kernel verifies each turn of a loop. */
-__noinline int python_walk(__u64 id, __u64 frame)
+static __always_inline void python_walk(struct walk *walk, __u64 id, __u64 frame)
 {
-	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
-
-	if (!walk)
-		return 0;
 	walk->n = 0;
 	walk->flags = 0;
 	walk->hash = 0;
+	walk->number++;
+	walk->frames_last = -1; /* they have changed since the last walk */
 	for (__u32 i = 0; i < PYTHON_CHUNKS; i++) {
 		if (!frame)
-			return 0;
+			return;
 		frame = python_chunk(id, frame);
 	}
 	if (frame)
 		walk->flags |= TRACE_STACK_CUT;
-	return 0;
 }

@@ -113,8 +113,8 @@ enum trace_python_flag {
 };
 enum { TRACE_PYTHON_OWNER_C = 3 };
 
-/* Bytes of a frame and of a code object that are read at once; more than any version needs. */
-enum { TRACE_PYTHON_FRAME = 96, TRACE_PYTHON_CODE = 96 };
+/* Bytes of a frame, a code object and a thread's state that are read at once; more than any version needs. */
+enum { TRACE_PYTHON_FRAME = 96, TRACE_PYTHON_CODE = 96, TRACE_PYTHON_STATE = 256 };
 
 /*
  * Map `pythons`, hash by tgid: where a process's interpreter has what. User space writes it; it is copied to
@@ -128,6 +128,7 @@ struct trace_python {
 	__u32 interpreter_next, interpreter_threads; /* PyInterpreterState */
 	__u16 thread_prev, thread_next, thread_interpreter, thread_id, thread_frame; /* PyThreadState */
 	__u16 thread_status; /* 0: none (before 3.12) */
+	__u16 thread_n; /* the part of it that is read, from its beginning; these members lie in it */
 	__u16 cframe_frame; /* with TRACE_PYTHON_CFRAME: in _PyCFrame */
 	__u16 frame_from, frame_n; /* the part of a frame that is read; the next ones are offsets in it */
 	__u16 frame_back, frame_code, frame_at, frame_owner;

@@ -5,7 +5,25 @@
 #include "bpf/maps.h"
 #include "bpf/stack.h"
 
-enum { PYTHON_END = 64 /* bytes at each end of a table of lines that are compared */ };
+enum {
+	PYTHON_MET = 32, /* code objects of a walk that are known again; a power of two */
+	PYTHON_END = 64, /* bytes at each end of a table of lines that are compared */
+	/*
+	 * Bytes before a frame that are read with it. From 3.11 on frames lie one after the other, the outer
+	 * ones first, so that the next ones are among them.
+	 */
+	PYTHON_REACH = 896,
+	PYTHON_FRAMES = 1024, /* room for that, and a frame; a power of two */
+};
+_Static_assert(PYTHON_REACH + TRACE_PYTHON_FRAME <= PYTHON_FRAMES, "a frame's members lie in what was read");
+
+/* A code object that was met in a walk. It cannot change before the walk's end: a frame has it. */
+struct walk_code {
+	__u64 code;
+	__u64 walk; /* number of the walk */
+	__u32 check;
+	__u32 pad;
+};
 
 /* A thread's Python frames as they are walked: too large for the stack, and a program may be preempted. */
 struct walk {
@@ -17,7 +35,13 @@ struct walk {
 	__u32 framed_n, pad;
 	struct trace_frame frames[TRACE_STACK_LARGE];
 	/* Read from the process; a member at any place that is a multiple of 8 lies in them. */
-	unsigned char frame[128], code[128] __attribute__((aligned(8)));
+	unsigned char state[TRACE_PYTHON_STATE] __attribute__((aligned(8)));
+	unsigned char frames_read[PYTHON_FRAMES], code[128] __attribute__((aligned(8)));
+	__u64 frames_at; /* address of what is in frames_read */
+	__s64 frames_last; /* offset of the last frame in it, that it was read for; below 0: nothing is in it */
+	__u64 number; /* of the walk */
+	__u32 check, pad2; /* of the code object that was read last */
+	struct walk_code met[PYTHON_MET];
 	__u64 end[2 + PYTHON_END / 8]; /* of a table of lines */
 };
 

@@ -162,15 +162,12 @@ static __always_inline __u32 stack_number(struct trace_counters *c)
 STACK_SEND(stack_send_small, TRACE_STACK_SMALL)
 STACK_SEND(stack_send_large, TRACE_STACK_LARGE)
 
-/* The id of the stack in @id's walk, if it was sent lately; else 0. */
-__noinline __u32 stack_known(__u64 id, __u64 incarnation)
+/* The id of the stack in a walk, if it was sent lately; else 0. */
+static __noinline __u32 stack_known(const struct walk *walk, __u64 incarnation)
 {
-	const struct walk *walk = bpf_map_lookup_elem(&walks, &id);
 	const struct stack_known *known;
 	struct stack_key key = { .incarnation = incarnation };
 
-	if (!walk)
-		return 0;
 	key.hash = hash_mix(walk->hash, walk->flags);
 	known = bpf_map_lookup_elem(&stacks, &key);
 	return known && bpf_ktime_get_ns() - known->since_ns < TRACE_STACK_KEPT_NS ? known->id : 0;
@@ -212,17 +209,17 @@ static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation)
 	}
 	if (!walk)
 		return TRACE_STACK_LOST;
-	why = python_locate(id);
+	why = python_locate(python, walk, id);
 	if (why)
 		return why;
-	frame = python_frame(python, walk->thread);
+	frame = python_innermost(python, walk);
 	if (!frame)
 		return TRACE_STACK_EMPTY;
-	python_walk(id, frame);
+	python_walk(walk, id, frame);
 	if (!walk->n)
 		return walk->flags ? TRACE_STACK_UNREAD : TRACE_STACK_EMPTY;
 	/* One after the other: the stacks of functions within each other may take 512 bytes. */
-	stack = stack_known(id, incarnation);
+	stack = stack_known(walk, incarnation);
 	if (stack)
 		return stack;
 	return codes_send(id, incarnation) ? stack_send(id, incarnation) : TRACE_STACK_LOST;

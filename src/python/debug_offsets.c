@@ -150,7 +150,7 @@ int python_debug_offsets(const void *data, size_t n, uint32_t *ret_version, stru
 		.lines = (uint16_t)numbers[LINETABLE],
 		.flags = TRACE_PYTHON_OWNER,
 	};
-	if (python_set_windows(&layout, &python) < 0)
+	if (python_set_windows(&layout, &python) < 0 || python_set_thread(&python) < 0)
 		return -EBADMSG;
 	*ret_version = (uint32_t)version;
 	*ret_python = python;

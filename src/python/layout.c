@@ -75,6 +75,20 @@ int python_set_windows(const struct python_layout *layout, struct trace_python *
 	return 0;
 }
 
+int python_set_thread(struct trace_python *python)
+{
+	const uint16_t at[] = { python->thread_prev, python->thread_next,  python->thread_interpreter,
+				python->thread_id,   python->thread_frame, python->thread_status };
+
+	python->thread_n = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
+		if (at[i] + WORD > TRACE_PYTHON_STATE || (at[i] % WORD && at[i] != python->thread_status))
+			return -EBADMSG;
+		python->thread_n = (uint16_t)MAX(python->thread_n, at[i] + WORD);
+	}
+	return 0;
+}
+
 int python_layout(uint32_t version, struct trace_python *ret_python)
 {
 	uint32_t minor = version >> 16 & 0xff;
@@ -108,7 +122,7 @@ int python_layout(uint32_t version, struct trace_python *ret_python)
 		.flags = layout->flags,
 		.lines = layout->table,
 	};
-	if (python_set_windows(layout, &python) < 0)
+	if (python_set_windows(layout, &python) < 0 || python_set_thread(&python) < 0)
 		return -ENOTSUP;
 	*ret_python = python;
 	return 0;

@@ -29,3 +29,5 @@ void python_window(const uint32_t *offsets, const uint8_t *sizes, size_t n, uint
  * unaligned.
  */
 int python_set_windows(const struct python_layout *layout, struct trace_python *python);
+/* Sets what of a thread's state is read. -EBADMSG: as above. */
+int python_set_thread(struct trace_python *python);

@@ -37,6 +37,7 @@ static void test_debug_offsets(void **state)
 	assert_int_equal(python.interpreters, 632);
 	assert_int_equal(python.interpreter_threads, 7344);
 	assert_int_equal(python.thread_frame, 72);
+	assert_int_equal(python.thread_n, 160);
 	assert_int_equal(python.frame_from, 0);
 	assert_int_equal(python.frame_n, 72);
 	assert_int_equal(python.frame_owner, 70);
