@@ -22,6 +22,7 @@ struct blas {
 	bool keep;
 	struct blas_traced *processes[BLAS_PROCESSES_MAX];
 	uint32_t processes_n;
+	struct hashmap by_tgid; /* index of those that run */
 	struct blas_sum totals[BLAS_PRECISIONS];
 	uint64_t unsized;
 };
@@ -39,10 +40,9 @@ static void traced_free(struct blas_traced *p)
 
 static struct blas_traced *traced_find(const struct blas *blas, uint32_t tgid)
 {
-	for (uint32_t i = blas->processes_n; i-- > 0;)
-		if (blas->processes[i]->tgid == tgid && !blas->processes[i]->over)
-			return blas->processes[i];
-	return NULL;
+	uint32_t i;
+
+	return hashmap_get(&blas->by_tgid, tgid, &i) ? blas->processes[i] : NULL;
 }
 
 static struct blas_traced *traced_get(struct blas *blas, uint32_t tgid)
@@ -52,8 +52,10 @@ static struct blas_traced *traced_get(struct blas *blas, uint32_t tgid)
 	if (p || blas->processes_n == BLAS_PROCESSES_MAX)
 		return p;
 	p = calloc(1, sizeof(*p));
-	if (!p)
+	if (!p || hashmap_put(&blas->by_tgid, tgid, blas->processes_n) < 0) {
+		free(p);
 		return NULL;
+	}
 	p->tgid = tgid;
 	p->has_series = blas->series_used < blas->series;
 	blas->series_used += p->has_series;
@@ -67,6 +69,7 @@ static void traced_end(struct blas *blas, uint32_t tgid)
 
 	if (p)
 		p->over = true;
+	hashmap_del(&blas->by_tgid, tgid);
 }
 
 static void forget(struct blas *blas, uint32_t i)
@@ -74,6 +77,15 @@ static void forget(struct blas *blas, uint32_t i)
 	blas->series_used -= blas->processes[i]->has_series;
 	traced_free(blas->processes[i]);
 	blas->processes[i] = blas->processes[--blas->processes_n];
+}
+
+/* The processes have other places now. The map has room for them: it had them before. */
+static void index_again(struct blas *blas)
+{
+	hashmap_clear(&blas->by_tgid);
+	for (uint32_t i = 0; i < blas->processes_n; i++)
+		if (!blas->processes[i]->over)
+			hashmap_put(&blas->by_tgid, blas->processes[i]->tgid, i);
 }
 
 void blas_process_over(struct blas *blas, uint32_t tgid)
@@ -306,6 +318,8 @@ void blas_free(struct blas *blas)
 {
 	for (uint32_t i = 0; blas && i < blas->processes_n; i++)
 		traced_free(blas->processes[i]);
+	if (blas)
+		hashmap_done(&blas->by_tgid);
 	free(blas);
 }
 
@@ -369,6 +383,7 @@ struct blas_view *blas_window(struct blas *blas)
 	for (uint32_t i = blas->processes_n; !blas->keep && i-- > 0;)
 		if (blas->processes[i]->over)
 			forget(blas, i);
+	index_again(blas);
 	memcpy(view->totals, blas->totals, sizeof(view->totals));
 	view->unsized = blas->unsized;
 	return view;

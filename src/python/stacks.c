@@ -14,8 +14,14 @@ enum {
 	LASTI_UNIT = 2, /* bytes, of 3.10's f_lasti */
 };
 
+/* A place in a chain of a process's entries: one plus the index of its neighbours; 0: none. */
+struct link {
+	uint32_t before, after;
+};
+
 /* A function of a running process. */
 struct code {
+	struct link link; /* first: link_at() */
 	uint64_t address;
 	uint32_t tgid; /* 0: unused */
 	uint32_t check;
@@ -30,6 +36,7 @@ struct code {
 
 /* An id of a running process. */
 struct known {
+	struct link link; /* first */
 	uint32_t tgid; /* 0: unused */
 	uint32_t id;
 	uint32_t path;
@@ -42,6 +49,7 @@ struct path {
 struct python_stacks {
 	struct strbuf texts; /* NUL-terminated, one after the other; a text is its offset */
 	struct hashmap text_by, place_by, path_by, code_by, known_by;
+	struct hashmap codes_of, knowns_of; /* by tgid: one plus the index of the first of its chain */
 	struct python_place *places;
 	uint32_t places_n, places_cap;
 	struct path *paths;
@@ -53,6 +61,7 @@ struct python_stacks {
 	uint32_t codes_next, knowns_next;
 	uint64_t table_bytes;
 	uint64_t lost;
+	uint64_t dropped; /* entries that were looked at since their processes had ended */
 	struct strbuf scratch;
 };
 
@@ -150,6 +159,44 @@ static int remark_add(struct python_stacks *s, const char *text, uint32_t *ret_p
 	return r < 0 ? r : place_add(s, &place, ret_place);
 }
 
+/* ---- chains: what belongs to a process, to be dropped with it ---- */
+
+static struct link *link_at(void *entries, size_t size, uint32_t index)
+{
+	return (struct link *)((char *)entries + index * size);
+}
+
+/* Makes it the first of the process's. */
+static int chain_add(struct hashmap *of, void *entries, size_t size, uint32_t tgid, uint32_t index)
+{
+	struct link *link = link_at(entries, size, index);
+	uint32_t first = 0;
+	int r;
+
+	hashmap_get(of, tgid, &first);
+	r = hashmap_put(of, tgid, index + 1);
+	if (r < 0)
+		return r;
+	*link = (struct link){ .after = first };
+	if (first)
+		link_at(entries, size, first - 1)->before = index + 1;
+	return 0;
+}
+
+static void chain_del(struct hashmap *of, void *entries, size_t size, uint32_t tgid, uint32_t index)
+{
+	struct link *link = link_at(entries, size, index);
+
+	if (link->after)
+		link_at(entries, size, link->after - 1)->before = link->before;
+	if (link->before)
+		link_at(entries, size, link->before - 1)->after = link->after;
+	else if (link->after)
+		hashmap_put(of, tgid, link->after); /* replaces: needs no memory */
+	else
+		hashmap_del(of, tgid);
+}
+
 /* ---- functions ---- */
 
 static uint64_t code_key(uint32_t tgid, uint64_t address, uint32_t check)
@@ -174,6 +221,7 @@ static void code_drop(struct python_stacks *s, struct code *code)
 	if (code->tgid == 0)
 		return;
 	hashmap_del(&s->code_by, code_key(code->tgid, code->address, code->check));
+	chain_del(&s->codes_of, s->codes, sizeof(*code), code->tgid, (uint32_t)(code - s->codes));
 	s->table_bytes -= code->table_n;
 	free(code->table);
 	*code = (struct code){ 0 };
@@ -187,6 +235,26 @@ static int code_text(struct python_stacks *s, const struct trace_text *text, con
 	if (text->total > text->n)
 		strbuf_adds(&s->scratch, "...");
 	return s->scratch.failed ? -ENOMEM : text_add(s, s->scratch.data, ret_text);
+}
+
+/* The entry is unused. */
+static int code_put(struct python_stacks *s, const struct code *new, uint32_t index)
+{
+	uint64_t key = code_key(new->tgid, new->address, new->check);
+	struct link link;
+	int r = hashmap_put(&s->code_by, key, index);
+
+	if (r == 0)
+		r = chain_add(&s->codes_of, s->codes, sizeof(*new), new->tgid, index);
+	if (r < 0) {
+		hashmap_del(&s->code_by, key);
+		return r;
+	}
+	link = s->codes[index].link;
+	s->codes[index] = *new;
+	s->codes[index].link = link;
+	s->table_bytes += new->table_n;
+	return 0;
 }
 
 static int on_code(struct python_stacks *s, const struct trace_code *event)
@@ -222,14 +290,10 @@ static int on_code(struct python_stacks *s, const struct trace_code *event)
 	memcpy(new.table, event->line_table, event->lines_n);
 	code = &s->codes[s->codes_next++ % PYTHON_CODES];
 	code_drop(s, code);
-	r = hashmap_put(&s->code_by, code_key(new.tgid, new.address, new.check), (uint32_t)(code - s->codes));
-	if (r < 0) {
+	r = code_put(s, &new, (uint32_t)(code - s->codes));
+	if (r < 0)
 		free(new.table);
-		return r;
-	}
-	s->table_bytes += new.table_n;
-	*code = new;
-	return 0;
+	return r;
 }
 
 static uint32_t line_of(const struct code *code, uint32_t at)
@@ -282,23 +346,33 @@ static void known_drop(struct python_stacks *s, struct known *known)
 {
 	uint32_t i;
 
+	if (known->tgid == 0)
+		return;
 	/* An id that was defined again is another entry's. */
-	if (known->tgid && hashmap_get(&s->known_by, known_key(known->tgid, known->id), &i) &&
-	    &s->knowns[i] == known)
+	if (hashmap_get(&s->known_by, known_key(known->tgid, known->id), &i) && &s->knowns[i] == known)
 		hashmap_del(&s->known_by, known_key(known->tgid, known->id));
+	chain_del(&s->knowns_of, s->knowns, sizeof(*known), known->tgid, (uint32_t)(known - s->knowns));
 	*known = (struct known){ 0 };
 }
 
 static int known_add(struct python_stacks *s, uint32_t tgid, uint32_t id, uint32_t path)
 {
 	struct known *known = &s->knowns[s->knowns_next++ % PYTHON_IDS];
+	uint32_t index = (uint32_t)(known - s->knowns);
 	int r;
 
 	known_drop(s, known);
-	r = hashmap_put(&s->known_by, known_key(tgid, id), (uint32_t)(known - s->knowns));
+	r = hashmap_put(&s->known_by, known_key(tgid, id), index);
 	if (r == 0)
-		*known = (struct known){ tgid, id, path };
-	return r;
+		r = chain_add(&s->knowns_of, s->knowns, sizeof(*known), tgid, index);
+	if (r < 0) {
+		hashmap_del(&s->known_by, known_key(tgid, id));
+		return r;
+	}
+	known->tgid = tgid;
+	known->id = id;
+	known->path = path;
+	return 0;
 }
 
 static int on_stack(struct python_stacks *s, const struct trace_stack *event)
@@ -320,12 +394,12 @@ static int on_stack(struct python_stacks *s, const struct trace_stack *event)
 
 static void on_over(struct python_stacks *s, uint32_t tgid)
 {
-	for (uint32_t i = 0; i < PYTHON_CODES; i++)
-		if (s->codes[i].tgid == tgid)
-			code_drop(s, &s->codes[i]);
-	for (uint32_t i = 0; i < PYTHON_IDS; i++)
-		if (s->knowns[i].tgid == tgid)
-			known_drop(s, &s->knowns[i]);
+	uint32_t first;
+
+	for (; hashmap_get(&s->codes_of, tgid, &first); s->dropped++)
+		code_drop(s, &s->codes[first - 1]);
+	for (; hashmap_get(&s->knowns_of, tgid, &first); s->dropped++)
+		known_drop(s, &s->knowns[first - 1]);
 }
 
 int python_stacks_event(struct python_stacks *s, const struct trace_header *event, _unused_ uint32_t size)
@@ -387,6 +461,11 @@ const char *python_stacks_text(const struct python_stacks *s, uint32_t text)
 uint64_t python_stacks_lost(const struct python_stacks *s)
 {
 	return s->lost;
+}
+
+uint64_t python_stacks_dropped(const struct python_stacks *s)
+{
+	return s->dropped;
 }
 
 /* ---- start and end ---- */
@@ -459,5 +538,7 @@ void python_stacks_free(struct python_stacks *s)
 	hashmap_done(&s->path_by);
 	hashmap_done(&s->code_by);
 	hashmap_done(&s->known_by);
+	hashmap_done(&s->codes_of);
+	hashmap_done(&s->knowns_of);
 	free(s);
 }

@@ -55,3 +55,5 @@ const struct python_place *python_stacks_place(const struct python_stacks *stack
 const char *python_stacks_text(const struct python_stacks *stacks, uint32_t text);
 /* Functions, places, paths and texts that did not fit. */
 uint64_t python_stacks_lost(const struct python_stacks *stacks);
+/* Entries that were looked at because their processes had ended: each once, whatever others there are. */
+uint64_t python_stacks_dropped(const struct python_stacks *stacks);

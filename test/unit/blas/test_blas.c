@@ -185,6 +185,40 @@ static void processes_are_bounded(void **state)
 	assert_int_equal(view->totals[BLAS_BF16].calls, BLAS_PROCESSES_MAX + 5);
 }
 
+static void multiply(struct blas *blas, uint32_t tgid)
+{
+	call(blas, &(struct trace_call){ .header = { .tgid = tgid,
+						     .type = TRACE_EVENT_CALL,
+						     .op = TRACE_OP_BLAS_GEMM },
+					 .addr = 1,
+					 .other = 1,
+					 .stream = 1,
+					 .size = tgid,
+					 .kind = BF16 });
+}
+
+/* A window puts processes in order and forgets those that have ended: each is still found. */
+static void processes_are_found_after_a_window(void **state)
+{
+	struct blas *blas = *state;
+
+	for (uint32_t tgid = 50; tgid > 0; tgid--)
+		multiply(blas, tgid);
+	for (uint32_t tgid = 10; tgid <= 50; tgid += 10)
+		blas_process_over(blas, tgid);
+	for (unsigned i = 0; i < 3; i++) {
+		_cleanup_free_ struct blas_view *view = blas_window(blas);
+
+		assert_int_equal(view->processes_n, i == 0 ? 50 : 45);
+		for (uint32_t p = 0; p < view->processes_n; p++)
+			assert_true(view->processes[p].by_precision[BLAS_BF16].flop ==
+				    2.0 * (i + 1) * view->processes[p].pid);
+		for (uint32_t tgid = 1; tgid < 50; tgid++)
+			if (tgid % 10)
+				multiply(blas, tgid);
+	}
+}
+
 static int setup(void **state)
 {
 	*state = blas_new(4, SHAPES, false);
@@ -209,6 +243,7 @@ int main(void)
 		TEST(what_is_not_told_is_counted_as_such),
 		TEST(a_process_that_executes_another_program_is_another_one),
 		TEST(processes_are_bounded),
+		TEST(processes_are_found_after_a_window),
 	};
 
 	return cmocka_run_group_tests_name("blas", tests, NULL, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -162,6 +163,32 @@ static void test_many(void **state)
 	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID + PYTHON_IDS + 9), 1), "[deeper stack]");
 }
 
+/* What ends is dropped at the cost of its own entries, also after the rings have come round. */
+static void test_ends(void **state)
+{
+	enum { PROCESSES = 2 * PYTHON_IDS / 16, EACH = 16, LEFT = PYTHON_IDS / EACH };
+	struct python_stacks *stacks = *state;
+	const struct trace_frame frame = { CODE, 0, CHECK };
+
+	for (uint32_t pid = 1; pid <= PROCESSES; pid++) {
+		send_code(stacks, pid, CODE, CHECK, "f");
+		for (uint32_t i = 0; i < EACH; i++)
+			send_stack(stacks, pid, ID + i, &frame, 1, 0);
+	}
+	for (uint32_t pid = 1; pid <= PROCESSES; pid++) {
+		const struct trace_header over = { .type = TRACE_EVENT_EXIT, .tgid = pid };
+		uint64_t before = python_stacks_dropped(stacks);
+		/* The ids of the first ones have gone from the ring; their codes have not. */
+		bool left = pid > PROCESSES - LEFT;
+
+		assert_int_equal(path_of(stacks, pid, ID) == PYTHON_PATH_UNKNOWN, !left);
+		assert_int_equal(python_stacks_event(stacks, &over, sizeof(over)), 0);
+		assert_int_equal(python_stacks_dropped(stacks) - before, 1 + (left ? EACH : 0));
+		assert_int_equal(path_of(stacks, pid, ID), PYTHON_PATH_UNKNOWN);
+		assert_int_equal(path_of(stacks, PROCESSES, ID) == PYTHON_PATH_UNKNOWN, pid == PROCESSES);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +196,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_reused_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
