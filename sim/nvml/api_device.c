@@ -296,3 +296,21 @@ enum nvml_return nvmlDeviceGetGpuUptime_v1(struct nvml_device *device, struct nv
 	put_u32(call, &uptime->seconds, (uint32_t)((call->now_ms - call->gpu->driver_ms) / 1000));
 	return NVML_SUCCESS;
 }
+
+enum nvml_return nvmlDeviceGetGridLicensableFeatures_v4(struct nvml_device *device,
+							struct nvml_licensable_features *features)
+{
+	CALL(nvmlDeviceGetGridLicensableFeatures_v4, device);
+	const enum vgpu_license license = call->gpu->what->vgpu_license;
+	struct nvml_licensable_feature *vgpu;
+
+	NEED(features);
+	*features = (struct nvml_licensable_features){ .supported = license != VGPU_LICENSE_NONE };
+	if (license == VGPU_LICENSE_NONE)
+		return NVML_SUCCESS;
+	vgpu = &features->features[features->count++];
+	vgpu->code = NVML_GRID_LICENSE_FEATURE_CODE_VGPU;
+	vgpu->enabled = 1;
+	put_u32(call, &vgpu->state, license == VGPU_LICENSE_VALID);
+	return put_text(vgpu->product, sizeof(vgpu->product), "NVIDIA Virtual Compute Server");
+}

@@ -56,6 +56,8 @@ struct scenario_instance {
 	char uuid[48];
 };
 
+enum vgpu_license { VGPU_LICENSE_NONE, VGPU_LICENSE_MISSING, VGPU_LICENSE_VALID };
+
 struct scenario_gpu {
 	struct model model;
 	struct curve traffic[TRAFFIC_COUNT]; /* MB/s, all NVLinks together */
@@ -65,6 +67,7 @@ struct scenario_gpu {
 	bool mig; /* its current mode; a GPU may be in MIG mode with no instance */
 	bool display_active, persistence, remap_pending, remap_failed, retire_pending;
 	uint32_t compute_mode, numa_node, application_sm_mhz; /* the last 0: none set */
+	enum vgpu_license vgpu_license;
 	uint32_t pci_domain, pci_bus, minor, inactive_links;
 	char uuid[48], serial[24];
 	struct name_globs unsupported;

@@ -126,6 +126,22 @@ static int parse_traffic(struct schema *schema, const struct yaml_node *node, vo
 	return r;
 }
 
+static int parse_vgpu_license(struct schema *schema, const struct yaml_node *node, void *dst,
+			      _unused_ size_t size)
+{
+	static const char *const names[] = {
+		[VGPU_LICENSE_NONE] = "none",
+		[VGPU_LICENSE_MISSING] = "missing",
+		[VGPU_LICENSE_VALID] = "valid",
+	};
+	int choice = schema_choice(schema, node, names, ARRAY_SIZE(names));
+
+	if (choice < 0)
+		return choice;
+	*(enum vgpu_license *)dst = (enum vgpu_license)choice;
+	return 0;
+}
+
 #define GPU_KEY(member, name, parse) SCHEMA_KEY(struct gpu_entry, gpu.member, name, parse)
 
 static const struct schema_key gpu_keys[] = {
@@ -137,6 +153,7 @@ static const struct schema_key gpu_keys[] = {
 	GPU_KEY(display_active, "display_active", schema_bool),
 	GPU_KEY(persistence, "persistence", schema_bool),
 	GPU_KEY(compute_mode, "compute_mode", schema_u32),
+	GPU_KEY(vgpu_license, "vgpu_license", parse_vgpu_license),
 	GPU_KEY(application_sm_mhz, "application_sm_mhz", schema_u32),
 	GPU_KEY(inactive_links, "inactive_links", schema_u32),
 	GPU_KEY(remap_pending, "remap_pending", schema_bool),

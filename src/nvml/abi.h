@@ -25,6 +25,7 @@
 #include "nvml/abi_event.h"
 #include "nvml/abi_field.h"
 #include "nvml/abi_gpm.h"
+#include "nvml/abi_license.h"
 #include "nvml/abi_link.h"
 #include "nvml/abi_memory.h"
 #include "nvml/abi_mig.h"

@@ -48,6 +48,37 @@ enum nvml_return attributes_read(struct reader *reader, struct device *device)
 	return result;
 }
 
+/*
+ * Whether a vGPU is licensed is what DCGM says of it: no, where no licence is needed; nothing, where the list
+ * of what needs one has no vGPU.
+ */
+static enum nvml_return vgpu_licensed(const struct nvml_licensable_features *features, bool *ret)
+{
+	*ret = false;
+	if (!features->supported)
+		return NVML_SUCCESS;
+	for (uint32_t i = 0; i < features->count && i < ARRAY_SIZE(features->features); i++) {
+		if (features->features[i].code == NVML_GRID_LICENSE_FEATURE_CODE_VGPU) {
+			*ret = features->features[i].state > 0;
+			return NVML_SUCCESS;
+		}
+	}
+	return NVML_ERROR_NO_DATA;
+}
+
+enum nvml_return license_read(struct reader *reader, struct device *device)
+{
+	struct nvml_licensable_features features = { .count = 0 };
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetGridLicensableFeatures_v4, device->handle, &features);
+	bool licensed = false;
+	enum nvml_return told = result == NVML_SUCCESS ? vgpu_licensed(&features, &licensed) : result;
+
+	REPORT_U32(reader, device, VGPU_LICENSE_SUPPORTED, result, features.supported != 0, 1);
+	REPORT_U32(reader, device, VGPU_LICENSED, told, licensed, 1);
+	return result;
+}
+
 /* Without sessions there is no average: the driver's 0 is not a latency of 0. */
 static enum nvml_return averages_of(enum nvml_return result, uint32_t sessions)
 {

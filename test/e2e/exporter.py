@@ -100,6 +100,18 @@ def test_each_link_has_its_throughput():
         equal(sorted((int(link), int(gpu)) for link, gpu in links), [(link, gpu) for link in range(18) for gpu in range(8)])
 
 
+LICENCES = ("cycle: 60s\nseed: 1\ngpus:\n  - {model: l4}\n  - {model: l4, vgpu_license: missing}\n  - {model: l4, vgpu_license: valid}\n"
+            "  - {model: l4, unsupported: [nvmlDeviceGetGridLicensableFeatures*]}\n")
+
+
+def test_licences_of_vgpus():
+    """As the exporter shows them: 0 also where none is needed, nothing where the driver says nothing."""
+    with Exporter("--exporter-listen", "127.0.0.1:0", scenario=LICENCES) as agent:
+        found = wait_for(lambda: re.findall(r'^DCGM_FI_DEV_VGPU_LICENSE_STATUS\{gpu="(\d)".*\} (\S+)$', agent.get("/metrics/dcgm").text, re.M), "licences")
+        equal(found, [("0", "0"), ("1", "0"), ("2", "1")])
+        equal(values(agent.get("/metrics", unix=True).text, "gpusonde_gpu_vgpu_license", state="supported"), [0, 1, 1])
+
+
 def refused(*arguments, **variables):
     done = subprocess.run([f"{BUILD}/gpusonde", "dcgm-exporter", *arguments], env={**os.environ, **variables}, capture_output=True, text=True,
                           timeout=60, check=False)

@@ -213,6 +213,13 @@ static enum nvml_return get_fans(struct nvml_device *device, uint32_t *fans)
 	return gpu->fans_result;
 }
 
+static enum nvml_return get_licenses(struct nvml_device *device, struct nvml_licensable_features *features)
+{
+	NEED_GPU(device);
+	*features = gpu->licenses;
+	return gpu->license_result;
+}
+
 static enum nvml_return get_fan(struct nvml_device *device, uint32_t fan, uint32_t *percent)
 {
 	NEED_GPU(device);
@@ -499,6 +506,7 @@ static void fill_table(struct nvml_api *api)
 		.nvmlDeviceGetSamples = get_samples,
 		.nvmlDeviceGetUtilizationRates = get_rates,
 		.nvmlDeviceGetNumFans = get_fans,
+		.nvmlDeviceGetGridLicensableFeatures_v4 = get_licenses,
 		.nvmlDeviceGetFanSpeed_v2 = get_fan,
 		.nvmlDeviceGetApplicationsClock = get_application_clock,
 		.nvmlSystemGetDriverVersion = get_driver_version,

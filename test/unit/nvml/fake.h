@@ -40,6 +40,8 @@ struct fake_gpu {
 	uint32_t power_mw, rate_gpu;
 	int32_t celsius;
 	uint32_t encoder_sessions;
+	struct nvml_licensable_features licenses;
+	enum nvml_return license_result;
 	int capability; /* major; 0: not told */
 	uint32_t switched_links;
 	uint64_t energy_mj;

@@ -112,6 +112,42 @@ static void no_sessions_have_no_averages(void **state)
 	assert_near(VALUE(0, FBC_LATENCY), 0.004, 1e-9);
 }
 
+static void a_vgpu_license_is_what_dcgm_says_of_it(void **state)
+{
+	struct nvml_licensable_features *licenses = &fake.gpus[0].licenses;
+
+	(void)state;
+	pass_after(0);
+	assert_near(VALUE(0, VGPU_LICENSE_SUPPORTED), 0, 0);
+	assert_near(VALUE(0, VGPU_LICENSED), 0, 0);
+	assert_int_equal(PRESENCE(0, VGPU_LICENSED), PRESENCE_PRESENT);
+
+	*licenses = (struct nvml_licensable_features){
+		.supported = 1,
+		.count = 1000, /* more than there is room for */
+		.features = { { .code = NVML_GRID_LICENSE_FEATURE_CODE_NVIDIA_RTX, .state = 1 },
+			      { .code = NVML_GRID_LICENSE_FEATURE_CODE_VGPU, .state = 7 } },
+	};
+	pass_after(20000);
+	assert_near(VALUE(0, VGPU_LICENSE_SUPPORTED), 1, 0);
+	assert_near(VALUE(0, VGPU_LICENSED), 1, 0);
+
+	licenses->features[1].state = 0;
+	pass_after(20000);
+	assert_int_equal(PRESENCE(0, VGPU_LICENSED), PRESENCE_PRESENT);
+	assert_near(VALUE(0, VGPU_LICENSED), 0, 0);
+
+	licenses->features[1].code = NVML_GRID_LICENSE_FEATURE_CODE_GAMING;
+	pass_after(20000);
+	assert_near(VALUE(0, VGPU_LICENSE_SUPPORTED), 1, 0);
+	assert_int_equal(PRESENCE(0, VGPU_LICENSED), PRESENCE_ABSENT);
+
+	fake.gpus[0].license_result = NVML_ERROR_NOT_SUPPORTED;
+	pass_after(20000);
+	assert_int_equal(PRESENCE(0, VGPU_LICENSE_SUPPORTED), PRESENCE_UNSUPPORTED);
+	assert_int_equal(PRESENCE(0, VGPU_LICENSED), PRESENCE_UNSUPPORTED);
+}
+
 static void links_through_switches_are_the_same_both_ways(void **state)
 {
 	static const uint32_t links[FAKE_GPUS] = { 18, 16, 12 };
@@ -382,6 +418,7 @@ int main(void)
 		TEST(garbage_is_rejected_and_counted),
 		TEST(garbage_of_signed_numbers_is_rejected),
 		TEST(no_sessions_have_no_averages),
+		TEST(a_vgpu_license_is_what_dcgm_says_of_it),
 		TEST(links_through_switches_are_the_same_both_ways),
 		TEST(older_calls_stand_in),
 		TEST(rare_metrics_are_read_rarely_and_kept),

@@ -174,6 +174,7 @@ static void test_errors(_unused_ void **state)
 		{ "gpus: [{model: l4, power_limit: 70}]", "not a power" },
 		{ "gpus: [{model: l4, power_limit: 1W}]", "must exceed power_idle" },
 		{ "gpus: [{model: l4, nvlinks: 99}]", "at most 18 NVLinks" },
+		{ "gpus: [{model: l4, vgpu_license: yes}]", "none, missing, valid" },
 		{ "gpus: [{model: l4, persistence: maybe}]", "neither true nor false" },
 		{ "gpus: {model: l4}", "\"gpus\" is a list" },
 		{ "processes: [{name: a}]", "processes need GPUs" },
