@@ -102,15 +102,29 @@ static enum MHD_Result refuse_error(struct http *http, struct MHD_Connection *co
 			 route->manner && route->manner->failed ? route->manner->failed : text);
 }
 
-/* "?name" without "=" has an empty value. */
+struct wanted_argument {
+	const char *name;
+	const char *value; /* of the first of this name; NULL: none */
+};
+
+/* Names of arguments are case-sensitive, as elsewhere; a look-up of libmicrohttpd's is not. */
+static enum MHD_Result match_argument(void *userdata, _unused_ enum MHD_ValueKind kind, const char *name,
+				      const char *value)
+{
+	struct wanted_argument *wanted = userdata;
+
+	if (!STRV_EQ(name, wanted->name))
+		return MHD_YES;
+	wanted->value = value ? value : ""; /* "?name" without "=" */
+	return MHD_NO;
+}
+
 static const char *argument(const struct http_request *request, const char *name)
 {
-	const char *value = NULL;
+	struct wanted_argument wanted = { .name = name };
 
-	if (MHD_lookup_connection_value_n(request->priv, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value,
-					  NULL) != MHD_YES)
-		return NULL;
-	return value ? value : "";
+	MHD_get_connection_values(request->priv, MHD_GET_ARGUMENT_KIND, match_argument, &wanted);
+	return wanted.value;
 }
 
 static void add_age(struct MHD_Response *response, const struct http_age *age)

@@ -215,6 +215,9 @@ def test_filters():
         equal(Raw(agent, PAGE + "?pod=&pod=train-0").body, contract.encode(everything))
         equal(Raw(agent, PAGE + "?pod").body, contract.encode(everything))
         equal(Raw(agent, PAGE + "?pod=train%2D0&namespace=%6Dl").body, contract.encode(matching(everything, pod="train-0", namespace="ml")))
+        # Names are case-sensitive: another argument, which chooses nothing.
+        equal(Raw(agent, PAGE + "?POD=train-0").body, contract.encode(everything))
+        equal(Raw(agent, PAGE + "?Pod=train-0&pod=train-1").body, contract.encode(matching(everything, pod="train-1")))
         for hostile in ("%ff", "%c3", "%22,%0a", "a+b", "*", "x" * 4000):
             equal(Raw(agent, PAGE + "?pod=" + hostile).body, b"[]\n", hostile)
         part = rows_of(agent, "?pod=train-1&absent=null", absent_null=True)
