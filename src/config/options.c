@@ -15,6 +15,7 @@
 #include "model/snapshot.h"
 #include "proc/trust.h"
 #include "serve/address.h"
+#include "selector/selector.h"
 #include "userprobe/userprobe.h"
 
 const struct option option_table[OPTIONS] = {
@@ -50,6 +51,7 @@ static const char *const placeholders[OPTION_TYPES] = {
 	[OPTION_GROUPS] = "GROUPS",
 	[OPTION_TAGS] = "TAGS",
 	[OPTION_PROBES] = "LIBRARY:PATTERN",
+	[OPTION_SELECTOR] = "SELECTOR",
 	[OPTION_EXPORTER] = "HOST|URL",
 	[OPTION_URL_PATH] = "/PATH",
 };
@@ -197,6 +199,9 @@ void option_describe(const struct option *option, struct strbuf *out)
 	case OPTION_URL_PATH:
 		strbuf_adds(out, "a path that begins with /, of printable ASCII without blanks and #");
 		break;
+	case OPTION_SELECTOR:
+		strbuf_addf(out, "a label selector of at most %zu bytes", text_max(option));
+		break;
 	case OPTION_TEXT:
 	case OPTION_TYPES:
 		strbuf_addf(out, "text of %s%zu bytes", option->empty ? "at most " : "1 to ",
@@ -287,6 +292,8 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 		return parse_trust(text);
 	case OPTION_PROBES:
 		return length > TEXT_MAX ? -EINVAL : 0; /* probes_are_valid() */
+	case OPTION_SELECTOR:
+		return length > text_max(option) ? -EINVAL : 0; /* selector_is_valid() */
 	case OPTION_EXPORTER:
 		return length == 0 || exporter_is_valid(text) ? 0 : -EINVAL;
 	case OPTION_URL_PATH:
@@ -300,6 +307,11 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 	return (length == 0 && !option->empty) || length > text_max(option) ? -EINVAL : 0;
 }
 
+static bool max_is_length(const struct option *option)
+{
+	return option->type == OPTION_TEXT || option->type == OPTION_SELECTOR;
+}
+
 static bool accepts(const struct option *option, const char *text, int64_t *ret_number)
 {
 	int64_t number = 0;
@@ -307,7 +319,7 @@ static bool accepts(const struct option *option, const char *text, int64_t *ret_
 	/* Control characters in a path or an address could forge lines in logs and --print-config. */
 	if (!text_is_printable(text) || parse_value(option, text, &number) < 0)
 		return false;
-	if (option->type != OPTION_TEXT && option->max && (number < option->min || number > option->max))
+	if (!max_is_length(option) && option->max && (number < option->min || number > option->max))
 		return false;
 	*ret_number = number;
 	return true;
@@ -326,6 +338,18 @@ static bool probes_are_valid(const char *text, const char *where, struct strbuf 
 		strbuf_addf(errors, "%s: %s", where, why.data);
 	strbuf_done(&why);
 	return valid;
+}
+
+static bool selector_is_valid(const struct option *option, const char *text, const char *where,
+			      struct strbuf *errors)
+{
+	_cleanup_(selector_freep) struct selector *selector = NULL;
+	char why[128] = "out of memory";
+
+	if (selector_new(text, why, sizeof(why), &selector) == 0)
+		return true;
+	strbuf_addf(errors, "%s: %s cannot be \"%.80s\": %s\n", where, option->key, text, why);
+	return false;
 }
 
 /* A flag that is given several times adds a probe each time. -ENOMEM. */
@@ -353,6 +377,8 @@ int options_set(struct options *options, const struct option *option, const char
 		return 0;
 	}
 	if (option->type == OPTION_PROBES && !probes_are_valid(text, where, errors))
+		return 0;
+	if (option->type == OPTION_SELECTOR && !selector_is_valid(option, text, where, errors))
 		return 0;
 	if (v->text && v->origin > origin)
 		return 0;

@@ -44,6 +44,7 @@ enum option_type {
 	OPTION_SHARE, /* number: millionths; written in percent */
 	OPTION_TRUST, /* proc/trust.h */
 	OPTION_PROBES, /* userprobe/userprobe.h */
+	OPTION_SELECTOR, /* selector/selector.h */
 	OPTION_TAGS, /* model/node_tag.h */
 	OPTION_GROUPS, /* number: bits 1 << enum reading_group */
 	OPTION_TRISTATE, /* number: enum tristate */

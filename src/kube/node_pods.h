@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "kube/json.h"
-#include "kube/selector.h"
+#include "selector/selector.h"
 
 enum {
 	NODE_PODS_MAX = 1024, /* twice as many as Kubernetes is tested with */

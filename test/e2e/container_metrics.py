@@ -413,7 +413,7 @@ def test_variables_of_the_exporter_that_is_replaced():
 
 
 def test_wrong_variables_are_named():
-    for name, value in (("HTTP_LISTEN_PORT", "many"), ("HTTP_LISTEN_PORT", "0"), ("NODE_NAME", "n" * 300)):
+    for name, value in (("HTTP_LISTEN_PORT", "many"), ("HTTP_LISTEN_PORT", "0"), ("NODE_NAME", "n" * 300), ("DCGM_LABELS", "app in (a")):
         agent = Agent(wait=False, **{name: value})
         with agent:
             agent.process.wait(60)

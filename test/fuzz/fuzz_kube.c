@@ -6,7 +6,7 @@
 
 #include "kube/kubeconfig.h"
 #include "kube/node_pods.h"
-#include "kube/selector.h"
+#include "selector/selector.h"
 
 #define ENDS(member_) (memchr(member_, 0, sizeof(member_)) != NULL)
 

@@ -32,6 +32,7 @@ static int tear_down(void **state)
 	unsetenv("HTTP_LISTEN_PORT");
 	unsetenv("NODE_NAME");
 	unsetenv("LOG_LEVEL");
+	unsetenv("DCGM_LABELS");
 	options_done(&f->options);
 	strbuf_done(&f->errors);
 	strbuf_done(&f->warnings);
@@ -232,6 +233,9 @@ static void bad_second_variables_are_named(void **state)
 			"HTTP_LISTEN_PORT: http.container_listen cannot be \"127.0.0.1\": it must be a "
 			"port, 1 to 65535\n");
 	assert_contains(&f->errors, "LOG_LEVEL: log.level cannot be \"loud\"");
+	setenv("DCGM_LABELS", "app in (a", 1);
+	assert_int_equal(options_from_environment(&f->options, USE_AGENT, &f->errors, &f->warnings), 0);
+	assert_contains(&f->errors, "DCGM_LABELS: dcgm.labels cannot be \"app in (a\": a ) is missing");
 	assert_null(options_text(&f->options, OPT_http_container_listen));
 
 	/* 127.0.0.1:80 is an address, but no port */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "kube/selector.h"
+#include "selector/selector.h"
 
 /* Whether @selector matches an object with the labels "key=value,key=value". */
 static bool matches(const char *selector, const char *labels)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/selector.h"
+#include "selector/selector.h"
 
 #include <ctype.h>
 #include <errno.h>
