@@ -96,6 +96,9 @@ enum trace_proc_flag {
 	TRACE_PROC_IGNORE = 1 << 1, /* neither events nor stats */
 	TRACE_PROC_FOLLOW = 1 << 2, /* its children, and itself after exec, get the same flags */
 	TRACE_PROC_UNSEEN = 1 << 3, /* added before its first hit: no PROCESS event was sent yet */
+	TRACE_PROC_STACKLESS = 1 << 4, /* no stacks */
+	/* Four bits from here on: as `stack_shift` in `control`, of this process; the larger one counts. */
+	TRACE_PROC_STACK_SHIFT = 8,
 };
 struct trace_proc {
 	__u64 incarnation;
@@ -116,6 +119,7 @@ enum trace_table {
 	TRACE_TABLE_ERRORS,
 	TRACE_TABLE_OPERATORS, /* calls of operators, by process */
 	TRACE_TABLE_NESTS, /* threads in operators */
+	TRACE_TABLE_WALKS, /* threads whose stacks were walked */
 	TRACE_TABLES,
 };
 
@@ -138,7 +142,6 @@ enum { TRACE_SHARE = 7, TRACE_OWNERS = 4096 };
 /* Map `shares`, hash by owner. User space deletes entries that are all 0. */
 struct trace_share {
 	__s32 used[TRACE_TABLES]; /* below 0 by chance, if the entry was deleted meanwhile */
-	__u32 pad;
 	/* CLOCK_MONOTONIC, when a process of the owner's last got no entry in `procs` */
 	__u64 lost_ns;
 };
@@ -162,6 +165,8 @@ struct trace_counters {
 	 */
 	__u64 lost[TRACE_TABLES], refused[TRACE_TABLES];
 	__u64 stacks; /* STACK events */
+	/* Stacks that were taken; of one in 16 the time, and how many these are. */
+	__u64 stacks_taken, stacks_timed, stacks_ns;
 	__u64 stackless[TRACE_STACK_NONES]; /* events that could have a stack and have none, by why */
 };
 

@@ -41,6 +41,7 @@ enum trace_stack_none {
 	TRACE_STACK_UNREAD, /* its innermost frame could not be read */
 	TRACE_STACK_LOST, /* the ring or a table was full */
 	TRACE_STACK_SKIPPED, /* left out of the sample */
+	TRACE_STACK_GIVEN_UP, /* for the budget */
 	TRACE_STACK_NONES,
 };
 

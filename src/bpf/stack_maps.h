@@ -38,7 +38,8 @@ struct walk {
 	unsigned char state[TRACE_PYTHON_STATE] __attribute__((aligned(8)));
 	unsigned char frames_read[PYTHON_FRAMES], code[128] __attribute__((aligned(8)));
 	__u64 frames_at; /* address of what is in frames_read */
-	__s64 frames_last; /* offset of the last frame in it, that it was read for; below 0: nothing is in it */
+	/* offset of the last frame in it, that it was read for; below 0: nothing is in it */
+	__s64 frames_last;
 	__u64 number; /* of the walk */
 	__u32 check, pad2; /* of the code object that was read last */
 	struct walk_code met[PYTHON_MET];

@@ -576,7 +576,8 @@ static __always_inline void thread_remove(struct trace_counters *c, __u64 id)
 		frames_remove(c, id, owner);
 	nest_remove(id, owner);
 	hits_flush(c, thread);
-	bpf_map_delete_elem(&walks, &id);
+	if (bpf_map_delete_elem(&walks, &id) == 0)
+		share_give(owner, TRACE_TABLE_WALKS);
 	if (bpf_map_delete_elem(&threads, &id) == 0)
 		share_give(owner, TRACE_TABLE_THREADS);
 }
@@ -655,7 +656,8 @@ int task_fork(struct bpf_raw_tracepoint_args *ctx)
 
 	if (proc && proc->flags & TRACE_PROC_FOLLOW)
 		proc_enter(to, BPF_CORE_READ(child, start_boottime), proc->flags);
-	if (python)
+	/* Of others user space hears with their first call: so there are no more of them than of `procs`. */
+	if (python && proc && proc->flags & TRACE_PROC_FOLLOW)
 		bpf_map_update_elem(&pythons, &to, python, BPF_ANY);
 	return 0;
 }

@@ -481,6 +481,7 @@ static int add_made_up(struct python_stacks *s)
 		[TRACE_STACK_UNREAD] = "[stack not readable]",
 		[TRACE_STACK_LOST] = "[stack lost]",
 		[TRACE_STACK_SKIPPED] = "[not sampled]",
+		[TRACE_STACK_GIVEN_UP] = "[given up: trace.max_overhead]",
 		[PYTHON_PATH_UNKNOWN] = "[stack lost]",
 		[PYTHON_PATH_MORE] = "[too many stacks]",
 	};

@@ -60,7 +60,7 @@ static int set_room(struct attach_backend *backend)
 		[TRACE_TABLE_PROCS] = "procs",   [TRACE_TABLE_THREADS] = "threads",
 		[TRACE_TABLE_LAYERS] = "layers", [TRACE_TABLE_STATS] = "stats",
 		[TRACE_TABLE_ERRORS] = "errors", [TRACE_TABLE_OPERATORS] = "operators",
-		[TRACE_TABLE_NESTS] = "nests",
+		[TRACE_TABLE_NESTS] = "nests",   [TRACE_TABLE_WALKS] = "walks",
 	};
 	struct trace_share share = { 0 };
 	uint64_t rest = TRACE_OWNER_REST;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "bpf/event.h"
 
 void budget_take(struct budget_backoff *backoff, int64_t now_ns)
 {
@@ -33,7 +34,63 @@ void budget_give_back(struct budget_backoff *backoff, int64_t now_ns)
 void budget_add(struct budget_process *process, enum probe_group group, double cost_ns, double events)
 {
 	process->cost_ns[group] += cost_ns;
+	process->stacks.others_ns += cost_ns;
 	process->events += events;
+}
+
+void budget_add_stacks(struct budget_process *process, double cost_ns)
+{
+	process->stacks_ns += cost_ns;
+	process->stacks.cost_ns += cost_ns;
+}
+
+/* The smallest shift, from @shift on, with which stacks that would all cost @all fit in @room. */
+static unsigned shift_for(double all, double room, unsigned shift)
+{
+	while (shift <= TRACE_FLAG_SAMPLED_BITS && all / (double)(1U << shift) > room)
+		shift++;
+	return shift;
+}
+
+bool budget_judge_stacks(struct budget_process *process, double max, bool others, unsigned shift_min,
+			 int64_t now_ns)
+{
+	struct budget_stacks *s = &process->stacks;
+	struct budget_stacks before = *s;
+	int64_t length = now_ns - s->begin_ns;
+	double room, all;
+	unsigned shift;
+
+	if (s->begin_ns == 0) {
+		s->begin_ns = now_ns;
+		s->shift = MAX(s->shift, shift_min);
+		return s->shift != before.shift;
+	}
+	if (length < BUDGET_STACKS_NS)
+		return false;
+	room = max - (others ? s->others_ns / (double)length : 0);
+	s->overhead = s->cost_ns / (double)length;
+	all = s->overhead * (double)(1U << s->shift);
+	s->begin_ns = now_ns;
+	s->cost_ns = s->others_ns = 0;
+	if (max <= 0)
+		return false;
+	if (s->none.taken) {
+		if (!budget_due(&s->none, now_ns))
+			return false;
+		/* Begins with the smallest sample. */
+		budget_give_back(&s->none, now_ns);
+		s->shift = TRACE_FLAG_SAMPLED_BITS;
+		return true;
+	}
+	shift = shift_for(all, room, shift_min);
+	if (shift > TRACE_FLAG_SAMPLED_BITS && all > 0)
+		budget_take(&s->none, now_ns);
+	else if (shift > s->shift)
+		s->shift = shift;
+	else if (s->shift > shift_min && all / (double)(1U << (s->shift - 1)) <= room / 2)
+		s->shift--;
+	return s->none.taken != before.none.taken || s->shift != before.shift;
 }
 
 static bool most_expensive(const struct budget_process *process, unsigned given_up,
@@ -53,19 +110,19 @@ static bool most_expensive(const struct budget_process *process, unsigned given_
 	return true;
 }
 
-/* They are given up before anything else is, events included: others tell more for what they cost. */
-static bool has_operators(const struct budget_process *process, unsigned given_up)
-{
-	return !(given_up >> PROBE_GROUP_OPERATORS & 1) && process->cost_ns[PROBE_GROUP_OPERATORS] > 0;
-}
-
 static double total(const struct budget_process *process)
 {
-	double sum = 0;
+	double sum = process->stacks_ns;
 
 	for (int g = 0; g < PROBE_GROUPS; g++)
 		sum += process->cost_ns[g];
 	return sum;
+}
+
+/* What is given up before events are: others tell more for what they cost. Not what costs next to nothing. */
+static bool is_first(const struct budget_process *process, unsigned given_up, enum probe_group group)
+{
+	return !(given_up >> group & 1) && process->cost_ns[group] > total(process) * BUDGET_NOTABLE;
 }
 
 enum budget_verdict budget_judge(struct budget_process *process, double max, unsigned given_up,
@@ -87,8 +144,11 @@ enum budget_verdict budget_judge(struct budget_process *process, double max, uns
 		return BUDGET_FINE;
 	process->full_window = true;
 	if (max > 0 && process->overhead > max) {
-		if (has_operators(process, given_up)) {
+		if (is_first(process, given_up, PROBE_GROUP_OPERATORS)) {
 			*ret_group = PROBE_GROUP_OPERATORS;
+			verdict = BUDGET_GIVE_UP;
+		} else if (is_first(process, given_up, PROBE_GROUP_CALLS)) {
+			*ret_group = PROBE_GROUP_CALLS;
 			verdict = BUDGET_GIVE_UP;
 		} else if (!process->quiet.taken && process->events > 0)
 			verdict = BUDGET_QUIET;
@@ -97,6 +157,7 @@ enum budget_verdict budget_judge(struct budget_process *process, double max, uns
 	}
 	process->begin_ns = now_ns;
 	process->events = 0;
+	process->stacks_ns = 0;
 	memset(process->cost_ns, 0, sizeof(process->cost_ns));
 	return verdict;
 }

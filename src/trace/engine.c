@@ -393,6 +393,8 @@ int trace_engine_each(struct trace_engine *engine,
 			.start_boot_ns = process->start_boot_ns,
 			.incomplete = process->incomplete,
 			.overhead = process->budget.overhead,
+			.stack_shift = process->budget.stacks.shift,
+			.stackless = process->budget.stacks.none.taken,
 			.ended = process->ended,
 			.sums_n = process->calls_n,
 		};

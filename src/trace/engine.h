@@ -56,7 +56,8 @@ struct trace_engine_config {
 	bool allow_single_step;
 	bool events; /* send events; false: sums only */
 	bool every_call; /* events of every call, for --raw */
-	unsigned stack_shift; /* with @stacks: of 1 << this many events one has it; below 16 */
+	unsigned stack_shift; /* with @stacks: of 1 << this many events, or more, one has it; below 16 */
+	double stacks_max; /* without max_overhead: share of one core that stacks may cost; 0: no limit */
 	bool stacks; /* events of launches, memory and waits have the stack of Python frames (bpf/stack.h) */
 	double max_overhead; /* share of one core per traced process; 0: no budget */
 	int64_t latency_ns; /* how long an event may wait in the ring */
@@ -108,6 +109,7 @@ enum trace_incomplete {
 	TRACE_INCOMPLETE_UNCOUNTED = 1 << 7, /* no room for its entries in tables of the kernel side */
 	TRACE_INCOMPLETE_LAUNCH_RETURNS = 1 << 8, /* launches are probed at entry only */
 	TRACE_INCOMPLETE_OPERATORS = 1 << 9, /* of operators: given up, refused, or no room for them */
+	TRACE_INCOMPLETE_STACKS = 1 << 10, /* of stacks: given up, or no room for them */
 };
 
 struct trace_process_sum {
@@ -117,6 +119,8 @@ struct trace_process_sum {
 	char comm[TRACE_COMM];
 	unsigned incomplete; /* enum trace_incomplete */
 	double overhead; /* share of a core that tracing costs it, over the last 10 s */
+	unsigned stack_shift; /* of 1 << this many events one has a stack now */
+	bool stackless; /* stacks are given up now */
 	bool ended; /* removed after the next collection */
 	const struct trace_sum *sums;
 	uint32_t sums_n;

@@ -47,6 +47,62 @@ void engine_operator_hits(uint32_t tgid, uint64_t incarnation, double cost_ns, v
 		budget_add(&process->budget, PROBE_GROUP_OPERATORS, cost_ns, 0);
 }
 
+/* ---- stacks ---- */
+
+#define STACK_NS 4000 /* before the first one was measured */
+enum { STACKS_TIMED_MIN = 8 };
+
+static void measure_stacks(struct trace_engine *engine)
+{
+	uint64_t n = engine->counters.stacks_timed - engine->stacks_timed;
+
+	if (engine->stack_ns <= 0)
+		engine->stack_ns = STACK_NS;
+	if (n < STACKS_TIMED_MIN)
+		return;
+	engine->stack_ns = (double)(engine->counters.stacks_ns - engine->stacks_ns) / (double)n;
+	engine->stacks_timed = engine->counters.stacks_timed;
+	engine->stacks_ns = engine->counters.stacks_ns;
+}
+
+static void say_stackless(struct trace_engine *engine, const struct sums_process *process)
+{
+	char comm[TRACE_COMM];
+
+	memcpy(comm, process->comm, sizeof(comm));
+	utf8_sanitize(comm);
+	engine_notice(engine, LOG_NOTICE,
+		      "%s[%u]: tracing it takes more than trace.max_overhead: its stacks are not taken "
+		      "for %llds",
+		      comm, process->tgid,
+		      (long long)(process->budget.stacks.none.length_ns / NSEC_PER_SEC));
+}
+
+static void judge_stacks(struct trace_engine *engine, struct sums_process *process, int64_t now)
+{
+	const struct trace_engine_config *config = &engine->config;
+	const struct budget_stacks *stacks = &process->budget.stacks;
+	bool all = config->max_overhead > 0;
+	double cost_ns = process->stacks * engine->stack_ns;
+	uint32_t flags = process->flags & ~(uint32_t)(TRACE_PROC_STACKLESS | TRACE_FLAG_SAMPLED_BITS
+									       << TRACE_PROC_STACK_SHIFT);
+
+	process->stacks = 0;
+	engine->cost_ns += cost_ns;
+	budget_add_stacks(&process->budget, cost_ns);
+	if (!config->stacks || !budget_judge_stacks(&process->budget,
+						    all ? config->max_overhead : config->stacks_max, all,
+						    config->stack_shift, now))
+		return;
+	flags |= stacks->shift << TRACE_PROC_STACK_SHIFT;
+	if (stacks->none.taken) {
+		flags |= TRACE_PROC_STACKLESS;
+		process->incomplete |= TRACE_INCOMPLETE_STACKS;
+		say_stackless(engine, process);
+	}
+	sums_set_flags(&engine->sums, process, flags);
+}
+
 static void quiet(struct trace_engine *engine, struct sums_process *process, int64_t now, const char *why)
 {
 	char comm[TRACE_COMM];
@@ -200,6 +256,7 @@ static void judge(struct trace_engine *engine, struct sums_process *process, int
 	const struct mapper *mapper = engine_mapper(engine, process->tgid);
 	enum probe_group group;
 
+	judge_stacks(engine, process, now);
 	if (budget_due(&process->budget.quiet, now))
 		unquiet(engine, process, now);
 	switch (budget_judge(&process->budget, engine->config.max_overhead,
@@ -236,6 +293,7 @@ void engine_budget(struct trace_engine *engine)
 {
 	int64_t now = clock_mono_ns();
 
+	measure_stacks(engine);
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
 		if (!engine->sums.processes[i]->ended)
 			judge(engine, engine->sums.processes[i], now);

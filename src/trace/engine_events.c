@@ -88,6 +88,19 @@ static void on_stat(struct trace_engine *engine, const struct trace_stat_new *ev
 	notify_incomplete(engine, process, process->incomplete);
 }
 
+/* A stack costs its process something; what is left out of a sample does not. */
+static void count_stack(struct trace_engine *engine, const struct trace_header *event)
+{
+	struct sums_process *process;
+
+	if (event->stack == TRACE_STACK_OFF || event->stack == TRACE_STACK_SKIPPED ||
+	    event->stack == TRACE_STACK_GIVEN_UP)
+		return;
+	process = sums_find(&engine->sums, event->tgid);
+	if (process)
+		process->stacks++;
+}
+
 static void on_record(const void *data, uint32_t size, void *userdata)
 {
 	struct trace_engine *engine = userdata;
@@ -105,6 +118,8 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		on_process(engine, (const struct trace_process *)event);
 		return;
 	}
+	if (event->type == TRACE_EVENT_CALL || event->type == TRACE_EVENT_LAUNCH)
+		count_stack(engine, event);
 	event_sinks_event(&engine->sinks, event, size);
 	if (event->type == TRACE_EVENT_EXIT || event->type == TRACE_EVENT_EXEC)
 		on_ended(engine, (const struct trace_process *)event);

@@ -58,7 +58,7 @@ struct trace_engine {
 	struct trace_counters counters; /* as last read */
 	uint64_t lost_reported; /* events */
 	uint64_t uncounted_reported; /* calls that have no entry in a table of the kernel side */
-	uint64_t operators_reported; /* the same for operators */
+	uint64_t lacking_reported; /* the same for operators and stacks */
 	bool reconcile; /* events were lost since the sums were last compared with the maps */
 	bool draining;
 
@@ -67,7 +67,9 @@ struct trace_engine {
 	struct operators operators;
 	struct trace_sum *scratch; /* of one process, for trace_engine_each() */
 	uint32_t scratch_n;
-	double cost_ns; /* of all hits */
+	double cost_ns; /* of all hits and stacks */
+	double stack_ns; /* cost of one stack */
+	uint64_t stacks_timed, stacks_ns; /* as in struct trace_counters, when that was computed */
 
 	struct targets *targets;
 	struct target_file **files; /* that are probed: data is their struct file_probes */

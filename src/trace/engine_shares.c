@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/macro.h"
 #include "trace/engine_private.h"
 
 uint64_t trace_uncounted(const __u64 lost[TRACE_TABLES])
@@ -29,25 +30,35 @@ static bool is_uncounted(struct trace_engine *engine, const struct sums_process 
 	       (bpf_map_lookup_elem(shares, &proc.owner, &share) == 0 && share.lost_ns > proc.incarnation);
 }
 
-/* Whether operators of it were not counted, for want of room. */
-static bool lacks_operators(struct trace_engine *engine, const struct sums_process *process)
+#define TRACE_TABLES_OF_LAYERS \
+	(1U << TRACE_TABLE_OPERATORS | 1U << TRACE_TABLE_NESTS | 1U << TRACE_TABLE_WALKS)
+
+/* Tables without which a layer of a process is incomplete, and nothing else is. */
+static const struct {
+	uint32_t tables;
+	enum trace_incomplete bit;
+} layers[] = {
+	{ 1U << TRACE_TABLE_OPERATORS | 1U << TRACE_TABLE_NESTS, TRACE_INCOMPLETE_OPERATORS },
+	{ 1U << TRACE_TABLE_WALKS, TRACE_INCOMPLETE_STACKS },
+};
+
+static void mark_layers(struct trace_engine *engine, struct sums_process *process)
 {
-	const uint32_t tables = 1U << TRACE_TABLE_OPERATORS | 1U << TRACE_TABLE_NESTS;
 	struct trace_proc proc;
 
-	return sums_kernel_maps.proc(&engine->maps, process->tgid, &proc) == 0 &&
-	       proc.incarnation == process->incarnation && proc.lost & tables;
+	if (sums_kernel_maps.proc(&engine->maps, process->tgid, &proc) < 0 ||
+	    proc.incarnation != process->incarnation)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(layers); i++)
+		if (proc.lost & layers[i].tables)
+			process->incomplete |= layers[i].bit;
 }
 
-static void mark_operators(struct trace_engine *engine)
+static void mark_lacking(struct trace_engine *engine)
 {
-	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
-		struct sums_process *process = engine->sums.processes[i];
-
-		if (!process->ended && !(process->incomplete & TRACE_INCOMPLETE_OPERATORS) &&
-		    lacks_operators(engine, process))
-			process->incomplete |= TRACE_INCOMPLETE_OPERATORS;
-	}
+	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
+		if (!engine->sums.processes[i]->ended)
+			mark_layers(engine, engine->sums.processes[i]);
 }
 
 static void mark_uncounted(struct trace_engine *engine)
@@ -94,15 +105,17 @@ static void delete_unused(struct trace_engine *engine)
 void engine_shares(struct trace_engine *engine)
 {
 	uint64_t uncounted = trace_uncounted(engine->counters.lost);
-	uint64_t operators =
-		engine->counters.lost[TRACE_TABLE_OPERATORS] + engine->counters.lost[TRACE_TABLE_NESTS];
+	uint64_t lacking = 0;
 
 	if (uncounted > engine->uncounted_reported)
 		mark_uncounted(engine);
 	engine->uncounted_reported = uncounted;
-	if (operators > engine->operators_reported)
-		mark_operators(engine);
-	engine->operators_reported = operators;
+	for (unsigned i = 0; i < TRACE_TABLES; i++)
+		if (TRACE_TABLES_OF_LAYERS >> i & 1)
+			lacking += engine->counters.lost[i];
+	if (lacking > engine->lacking_reported)
+		mark_lacking(engine);
+	engine->lacking_reported = lacking;
 	if (engine->control->owners > TRACE_OWNERS / 2)
 		delete_unused(engine);
 }

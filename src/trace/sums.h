@@ -70,6 +70,7 @@ struct sums_process {
 	uint16_t calls_n, calls_cap;
 	struct sums_call *calls; /* in the order of their first hit */
 	struct budget_process budget;
+	uint32_t stacks; /* that were taken since the last collection */
 };
 
 struct sums_ops {

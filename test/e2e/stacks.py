@@ -222,6 +222,40 @@ def test_sample():
         assert sums[name] != calls, "all of them: no sample was taken"
 
 
+FLOOD = REPEATED.replace("20000", "200000").replace("5000", "50000")
+
+
+def test_adapted_sample():
+    """A flood: the sample becomes smaller at once, and each call counts for as many as were meant when it was made."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        done = traced(f"{tmp}/x.folded", "-c", FLOOD, flags=["--sample=auto"])
+        equal(done.returncode, 0, done.stderr)
+        sums = collections.Counter()
+        for frames, weight in folded(f"{tmp}/x.folded").items():
+            sums[frames[-1].split()[0]] += weight
+    for name, calls in ("often", 200000), ("seldom", 50000):
+        most = math.sqrt(calls * (512 - 1)) # of 512 calls one: far fewer than a flood of 100,000 a second needs for 2 %
+        assert abs(sums[name] - calls) < 6 * most, f"{name}: {sums[name]} of {calls}, +- {most:.0f}"
+    assert sum(sums.values()) != 250000, "all of them: no sample was taken"
+
+
+def test_given_up():
+    """Where the probes alone take more than the budget, stacks are what is given up, and no call is."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        done = traced(f"{tmp}/x.folded", "-c", FLOOD, flags=["--max-overhead=0.01%", "--json", f"--output={tmp}/json"])
+        equal(done.returncode, 0, done.stderr)
+        sums = {frames[-1].split()[0]: weight for frames, weight in folded(f"{tmp}/x.folded").items()}
+        with open(f"{tmp}/json") as file:
+            process, = json.load(file)["processes"]
+    contains(done.stderr, "its stacks are not taken for 30s")
+    contains(done.stderr, f"the stacks of {sums['[given']} calls were not taken, for trace.max_overhead")
+    assert sums["[given"] > 0 and sums["often"] > 0, sums
+    equal(sum(sums.values()), 250000, "bytes")
+    contains(process["incomplete"], "stacks")
+
+
 LAUNCHES = """
 import ctypes, sys, threading
 cuda = ctypes.CDLL("libcudart.so.13")
@@ -271,7 +305,7 @@ def test_gpu_time():
 def test_refused():
     for flags, why in ((["--stacks=x.txt"], "it must be a file whose name ends in"), (["--weight=launches"], "--weight is of --stacks"),
                        (["--stacks=x.html", "--weight=launches"], "other files have all"),
-                       (["--sample=2"], "--sample is of --stacks"), (["--stacks=x.html", "--sample=3"], "it must be 2, 4, 8"),
+                       (["--sample=2"], "--sample is of --stacks"), (["--stacks=x.html", "--sample=3"], "it must be 2, 4, 8, ... 32768, or auto"),
                        (["--stacks=x.folded", "--weight=time"], "it must be launches, bytes_copied, bytes_held, sync_wait, or with --kernels gpu_time"),
                        (["--stacks=x.folded", "--weight=gpu_time"], "or with --kernels gpu_time")):
         done = command("trace", *flags, "--", "true")

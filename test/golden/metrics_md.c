@@ -143,7 +143,8 @@ static const struct {
 	  "1 for each reason why figures of the traced process are less than what happened: lost_events, "
 	  "events_off and probes_given_up (for the overhead budget), late (it ran before it was probed), "
 	  "no_return_probes, sites_refused, beyond_limit, uncounted_calls (its user or container had its "
-	  "share of a table), operators (some operators of PyTorch are not counted)." },
+	  "share of a table), operators (some operators of PyTorch are not counted), stacks (they were given "
+	  "up for the budget, or there was no room for them)." },
 	{ "process_cuda_device_unknown", "gauge", "pid, comm, reason",
 	  "1 for a traced process with work on a device that is not known, and why: no_devices (the driver "
 	  "lists none), container (what its container or job was given is not known), environment (its "

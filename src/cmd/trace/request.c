@@ -104,18 +104,20 @@ static bool parse_stacks(const struct invocation *inv, enum stack_weight *ret_we
 	return false;
 }
 
-static bool parse_sample(const struct invocation *inv, unsigned *ret_shift)
+static bool parse_sample(const struct invocation *inv, struct trace_request *request)
 {
 	const char *text = inv->flag[FLAG_SAMPLE];
 	uint64_t n;
 
-	if (!text)
+	request->sample_auto = text && STRV_EQ(text, "auto");
+	if (!text || request->sample_auto)
 		return true;
 	if (parse_u64(text, &n) == 0 && n >= 2 && n <= 1U << TRACE_FLAG_SAMPLED_BITS && (n & (n - 1)) == 0) {
-		*ret_shift = (unsigned)__builtin_ctzll(n);
+		request->stack_shift = (unsigned)__builtin_ctzll(n);
 		return true;
 	}
-	fprintf(stderr, "gpusonde trace: --sample cannot be \"%s\": it must be 2, 4, 8, ... or 32768\n",
+	fprintf(stderr, "gpusonde trace: --sample cannot be \"%s\": it must be 2, 4, 8, ... 32768, or "
+		"auto\n",
 		text);
 	return false;
 }
@@ -128,7 +130,7 @@ bool trace_request_parse(const struct invocation *inv, struct trace_request *ret
 	    (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &request.pid) < 0) ||
 	    !parse_time(inv, FLAG_DURATION, &request.duration_ns) ||
 	    !parse_time(inv, FLAG_INTERVAL, &request.interval_ns) || !parse_stacks(inv, &request.weight) ||
-	    !parse_sample(inv, &request.stack_shift))
+	    !parse_sample(inv, &request))
 		return false;
 	request.table = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
 	request.live = request.table && (inv->flag[FLAG_TOP] || inv->flag[FLAG_INTERVAL]);

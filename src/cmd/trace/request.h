@@ -17,6 +17,7 @@ struct trace_request {
 	bool live; /* a table at each interval, too, in place of the one before on a terminal */
 	bool series; /* a JSON object at each interval */
 	unsigned stack_shift; /* of --sample: its logarithm */
+	bool sample_auto; /* --sample=auto */
 	enum stack_weight weight; /* of --stacks FILE.folded */
 };
 

@@ -48,6 +48,7 @@ struct held {
 struct trace_stacks {
 	struct event_sink sink;
 	struct python_stacks *python;
+	struct trace_engine *engine; /* NULL: trace_stacks_mapped() is enough */
 	struct process *processes;
 	uint32_t processes_n, processes_cap;
 	struct hashmap process_by; /* by tgid: of those that run */
@@ -62,6 +63,7 @@ struct trace_stacks {
 	uint32_t unknown_version;
 	uint64_t unreturned; /* calls of which only the entry was probed */
 	uint64_t frameless; /* events whose stack could not be told */
+	uint64_t given_up; /* events whose stack was not taken, for the budget */
 	bool sampled;
 	bool has_gpu_time; /* a window was told */
 	int64_t begin_ns;
@@ -235,6 +237,7 @@ static int add_event(struct trace_stacks *s, const struct trace_header *event)
 		s->lost_rows++;
 		return r;
 	}
+	s->given_up += event->stack == TRACE_STACK_GIVEN_UP;
 	s->frameless += event->stack == TRACE_STACK_LOST || event->stack == TRACE_STACK_AMBIGUOUS ||
 			event->stack == TRACE_STACK_UNREAD || s->rows[row].path == PYTHON_PATH_UNKNOWN ||
 			s->rows[row].path == PYTHON_PATH_MORE;
@@ -266,6 +269,8 @@ static int stacks_event(const struct trace_header *event, uint32_t size, void *u
 
 	switch (event->type) {
 	case TRACE_EVENT_PROCESS:
+		if (s->engine)
+			trace_stacks_mapped(s, s->engine, (pid_t)event->tgid);
 		r = process_get(s, event->tgid, &process);
 		if (r == 0)
 			memcpy(s->processes[process].comm, ((const struct trace_process *)event)->comm,
@@ -290,6 +295,11 @@ static int stacks_event(const struct trace_header *event, uint32_t size, void *u
 static void stacks_lost(uint64_t events, void *userdata)
 {
 	((struct trace_stacks *)userdata)->lost_events += events;
+}
+
+void trace_stacks_set_engine(struct trace_stacks *s, struct trace_engine *engine)
+{
+	s->engine = engine;
 }
 
 struct event_sink *trace_stacks_sink(struct trace_stacks *s)
@@ -412,6 +422,7 @@ static void stacks_say_missing(struct trace_stacks *s)
 	strbuf_reset(&s->said);
 	stacks_say(s, "", s->lost_events, " events were lost");
 	stacks_say(s, "the stacks of ", s->frameless, " calls could not be told");
+	stacks_say(s, "the stacks of ", s->given_up, " calls were not taken, for trace.max_overhead");
 	stacks_say(s, "the bytes and waits of ", s->unreturned, " calls are not known: no return probe");
 	stacks_say(s, "", s->lost_rows, " calls are left out: there are too many stacks");
 	stacks_say(s, "", s->lost_held, " allocations are left out: too many are held");

@@ -30,6 +30,11 @@ void trace_stacks_free(struct trace_stacks *stacks);
 DEFINE_CLEANUP(struct trace_stacks *, trace_stacks_free, trace_stacks_freep)
 
 struct event_sink *trace_stacks_sink(struct trace_stacks *stacks);
+/*
+ * From now on the interpreter of each process is looked for at its first call, too: nobody has told of one
+ * that was forked and is not followed.
+ */
+void trace_stacks_set_engine(struct trace_stacks *stacks, struct trace_engine *engine);
 /* A process maps a probed library: finds its Python interpreter. */
 void trace_stacks_mapped(struct trace_stacks *stacks, struct trace_engine *engine, pid_t pid);
 /* A window of the figures has ended: the processes' estimated time on devices is split among their stacks. */

@@ -311,6 +311,8 @@ static int add_sinks(struct tracing *t)
 		r = event_sinks_add(sinks, trace_nccl_sink(t->nccl));
 	if (r >= 0 && t->stacks)
 		r = event_sinks_add(sinks, trace_stacks_sink(t->stacks));
+	if (t->stacks && !t->pid)
+		trace_stacks_set_engine(t->stacks, t->engine);
 	if (r >= 0 && t->blas)
 		r = event_sinks_add(sinks, trace_blas_sink(t->blas));
 	t->raw.blas = trace_blas_of(t->blas);
@@ -342,6 +344,9 @@ static int start_engine(struct tracing *t)
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
 		.stacks = t->stacks,
 		.stack_shift = t->request.stack_shift,
+		.stacks_max = t->request.sample_auto ?
+				      (double)options_number(o, OPT_trace_max_overhead) / 1e6 :
+				      0,
 		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->blas || t->stacks ||
 			  library_user_has_arguments(),
 		.every_call = t->inv->flag[FLAG_RAW],

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "base/macro.h"
+#include "bpf/event.h"
 #include "trace/budget.h"
 
 #define SECOND INT64_C(1000000000)
@@ -42,20 +43,91 @@ static void quiet_then_dearest(_unused_ void **state)
 			 BUDGET_FINE);
 }
 
-static void operators_first(_unused_ void **state)
+/* What tells less for what it costs goes before events do, unless it costs next to nothing. */
+static void layers_first(_unused_ void **state)
 {
-	const unsigned given_up = 1U << PROBE_GROUP_OPERATORS;
+	static const enum probe_group order[] = { PROBE_GROUP_OPERATORS, PROBE_GROUP_CALLS };
 	struct budget_process p = { .begin_ns = SECOND };
 	enum probe_group group = PROBE_GROUPS;
+	unsigned given_up = 0;
 	int64_t now = SECOND;
 
-	/* However little they cost, and before events. */
-	budget_add(&p, PROBE_GROUP_OPERATORS, 1, 0);
-	assert_int_equal(window(&p, PROBE_GROUP_LAUNCH, 0.03, 0.02, 0, &now, &group), BUDGET_GIVE_UP);
-	assert_int_equal(group, PROBE_GROUP_OPERATORS);
-	budget_add(&p, PROBE_GROUP_OPERATORS, 1, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		for (size_t k = i; k < ARRAY_SIZE(order); k++)
+			budget_add(&p, order[k], 3e7, 0);
+		assert_int_equal(window(&p, PROBE_GROUP_LAUNCH, 0.03, 0.02, given_up, &now, &group),
+				 BUDGET_GIVE_UP);
+		assert_int_equal(group, order[i]);
+		given_up |= 1U << group;
+	}
 	assert_int_equal(window(&p, PROBE_GROUP_LAUNCH, 0.03, 0.02, given_up, &now, &group), BUDGET_QUIET);
+	budget_add(&p, PROBE_GROUP_OPERATORS, 1e6, 0);
+	budget_add(&p, PROBE_GROUP_CALLS, 1e6, 0);
+	assert_int_equal(window(&p, PROBE_GROUP_LAUNCH, 0.03, 0.02, 0, &now, &group), BUDGET_QUIET);
 	assert_int_equal(window(&p, PROBE_GROUP_OPERATORS, 0.01, 0.02, 0, &now, &group), BUDGET_FINE);
+}
+
+/* One second of @calls calls whose stacks cost 4 us each and whose probes cost @others, as a share. */
+static bool second(struct budget_process *p, double calls, double others, double max, int64_t *now)
+{
+	if (!p->stacks.none.taken)
+		budget_add_stacks(p, calls / (1U << p->stacks.shift) * 4000);
+	budget_add(p, PROBE_GROUP_LAUNCH, others * 1e9, calls);
+	*now += SECOND;
+	return budget_judge_stacks(p, max, true, 0, *now);
+}
+
+/* A flood of calls: a sample that fits at once, and all stacks again after it. */
+static void stacks_become_a_sample(_unused_ void **state)
+{
+	struct budget_process p = { .begin_ns = SECOND };
+	int64_t now = SECOND;
+
+	assert_false(budget_judge_stacks(&p, 0.02, true, 0, now));
+	assert_false(second(&p, 1000, 0.005, 0.02, &now)); /* 0.4 % of a core */
+	assert_int_equal(p.stacks.shift, 0);
+	assert_true(second(&p, 100000, 0.005, 0.02, &now)); /* 40 %, with room for 1.5 % */
+	assert_int_equal(p.stacks.shift, 5);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_false(second(&p, 100000, 0.005, 0.02, &now));
+		assert_true(p.stacks.overhead < 0.015);
+	}
+	for (unsigned shift = 5; shift > 0; shift--) {
+		assert_true(second(&p, 1000, 0.005, 0.02, &now));
+		assert_int_equal(p.stacks.shift, shift - 1);
+	}
+	assert_false(second(&p, 1000, 0.005, 0.02, &now));
+	/* Not the least, where the user wants fewer. */
+	budget_add_stacks(&p, 1);
+	now += SECOND;
+	assert_true(budget_judge_stacks(&p, 0.02, true, 3, now));
+	assert_int_equal(p.stacks.shift, 3);
+}
+
+/* Where the probes alone cost too much, stacks go first. */
+static void stacks_are_given_up_first(_unused_ void **state)
+{
+	struct budget_process p = { .begin_ns = SECOND };
+	enum probe_group group;
+	int64_t now = SECOND;
+
+	assert_false(budget_judge_stacks(&p, 0.02, true, 0, now));
+	assert_true(second(&p, 100000, 0.021, 0.02, &now));
+	assert_true(p.stacks.none.taken);
+	assert_int_equal(budget_judge(&p, 0.02, 0, now, &group), BUDGET_FINE); /* its window goes on */
+	for (unsigned i = 0; i < 29; i++)
+		assert_false(second(&p, 100000, 0.021, 0.02, &now));
+	assert_true(second(&p, 1000, 0.001, 0.02, &now));
+	assert_false(p.stacks.none.taken);
+	assert_int_equal(p.stacks.shift, TRACE_FLAG_SAMPLED_BITS);
+	for (unsigned shift = TRACE_FLAG_SAMPLED_BITS; shift > 0; shift--)
+		assert_true(second(&p, 1000, 0.001, 0.02, &now));
+	/* Without a budget nothing changes, and stacks alone may have a bound of their own. */
+	assert_false(second(&p, 1e6, 0.5, 0, &now));
+	budget_add_stacks(&p, 1e7);
+	budget_add(&p, PROBE_GROUP_LAUNCH, 5e8, 0);
+	now += SECOND;
+	assert_false(budget_judge_stacks(&p, 0.02, false, 0, now));
 }
 
 static void only_whole_windows_count(_unused_ void **state)
@@ -119,7 +191,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quiet_then_dearest),
-		cmocka_unit_test(operators_first),
+		cmocka_unit_test(layers_first),
+		cmocka_unit_test(stacks_become_a_sample),
+		cmocka_unit_test(stacks_are_given_up_first),
 		cmocka_unit_test(only_whole_windows_count),
 		cmocka_unit_test(back_off_doubles),
 		cmocka_unit_test(own_cpu),
