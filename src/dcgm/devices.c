@@ -28,6 +28,7 @@ struct page_device {
 	struct dcgm_device d;
 	uint16_t parent; /* of an instance: its GPU */
 	struct share shares[SHARED_NUMBERS];
+	uint32_t links[GPU_METRICS]; /* not 0: the number is these links' sum */
 };
 
 void devices_done(struct page_devices *devices)
@@ -164,6 +165,19 @@ static void add_share(struct share *share, const struct metric *metric, double v
 	share->differ |= share->first != value;
 }
 
+/* A number of one link: they add up, each once, unless the page has the GPU's own. */
+static void put_link(struct page_device *device, ptrdiff_t row, double value, const struct page_labels *labels)
+{
+	uint32_t link = number_of(labels, LABEL_NVLINK, "");
+	bool own = presence_is(device->d.p[row]) && device->links[row] == 0;
+
+	if (own || link >= 32 || device->links[row] >> link & 1)
+		return;
+	device->d.v[row] += value;
+	device->d.p[row] = PRESENCE_PRESENT;
+	device->links[row] |= 1u << link;
+}
+
 void devices_put(struct page_devices *devices, uint16_t index, const struct family *family, double value,
 		 const struct page_labels *labels)
 {
@@ -180,8 +194,13 @@ void devices_put(struct page_devices *devices, uint16_t index, const struct fami
 		add_share(share, metric, value, labels);
 		return;
 	}
+	if (label_is_set(labels, LABEL_NVLINK)) {
+		put_link(device, row, value, labels);
+		return;
+	}
 	device->d.v[row] = value;
 	device->d.p[row] = PRESENCE_PRESENT;
+	device->links[row] = 0;
 }
 
 void devices_mark_estimated(struct page_devices *devices, uint16_t index, const struct family *family)

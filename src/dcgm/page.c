@@ -16,7 +16,7 @@ enum { KEY_MAX = 640 };
 struct page_row {
 	uint32_t key, key_n; /* the key's texts, each with its NUL */
 	uint32_t node, model; /* texts */
-	uint32_t present;
+	uint32_t present, links; /* of @links the number is the sum of links */
 	uint16_t device; /* of this node; DEVICE_NONE */
 	bool link; /* of links alone, whose samples have fewer labels */
 	double v[SCRAPED_METRICS];
@@ -195,19 +195,23 @@ static void put_contract(struct page *page, struct page_row *row, const struct f
 {
 	const enum contract_metric metric = family->contract;
 	double value = family_contract_value(family, line->value, line->whole);
+	bool link = label_is_set(&page->labels, LABEL_NVLINK);
+	uint32_t bit;
 
 	if (metric == CONTRACT_METRICS)
 		return;
-	if (label_is_set(&page->labels, LABEL_NVLINK) && row->present >> metric & 1)
-		value += row->v[metric];
-	row->v[metric] = value;
-	row->present |= 1u << metric;
+	bit = 1u << metric;
+	if (link && row->present & bit & ~row->links)
+		return; /* the GPU's own number counts */
+	row->v[metric] = (link && row->links & bit ? row->v[metric] : 0) + value;
+	row->present |= bit;
+	row->links = link ? row->links | bit : row->links & ~bit;
 }
 
 static void put_device(struct page *page, const struct page_row *row, const struct family *family,
 		       const struct line *line)
 {
-	if (row->device == DEVICE_NONE || label_is_set(&page->labels, LABEL_NVLINK))
+	if (row->device == DEVICE_NONE)
 		return;
 	if (family->kind == FAMILY_XID)
 		devices_put_xid(&page->devices, row->device, line->value);

@@ -214,6 +214,18 @@ static void links_belong_to_their_gpu(void **state)
 	assert_string_equal(row.gpu, "0");
 	assert_true(row.v[CONTRACT_nvlink_tx_bytes] == 150);
 	assert_true(row.v[CONTRACT_temperature] == 40);
+	/* They are the device's, each once, though its own row has an owner. */
+	read_page("DCGM_FI_DEV_GPU_TEMP{" GPU0 ",pod=\"p\"} 40\n"
+		  "DCGM_FI_PROF_NVLINK_TX_BYTES{gpu_uuid=\"GPU-0\",nvlink=\"0\"} 100\n"
+		  "DCGM_FI_PROF_NVLINK_TX_BYTES{gpu_uuid=\"GPU-0\",nvlink=\"1\"} 50\n"
+		  "DCGM_FI_PROF_NVLINK_TX_BYTES{gpu_uuid=\"GPU-0\",nvlink=\"1\",pod=\"q\"} 50\n");
+	assert_true(number_of(0, GPU_NVLINK_TX_RATE) == 150);
+	/* The GPU's own number counts, wherever it stands. */
+	read_page("DCGM_FI_PROF_NVLINK_TX_BYTES{" GPU0 ",nvlink=\"0\"} 100\n"
+		  "DCGM_FI_PROF_NVLINK_TX_BYTES{" GPU0 "} 400\n"
+		  "DCGM_FI_PROF_NVLINK_TX_BYTES{" GPU0 ",nvlink=\"1\"} 50\n");
+	assert_true(number_of(0, GPU_NVLINK_TX_RATE) == 400);
+	assert_true(row_at(0)->v[CONTRACT_nvlink_tx_bytes] == 400);
 	/* Without a row of the GPU they are one themselves. */
 	read_page("DCGM_FI_PROF_NVLINK_TX_BYTES{gpu_uuid=\"GPU-0\",model_name=\"H\",nvlink=\"0\"} 100\n");
 	assert_int_equal(page_rows(page), 1);
