@@ -135,7 +135,7 @@ static void note_foreign(struct strbuf *warnings)
 		if (!getenv(foreign[i]))
 			continue;
 		strbuf_addf(warnings, "%s%s",
-			    any ? ", " : "environment variables without a meaning for gpusonde are ignored: ",
+			    any ? ", " : "settings without a meaning for gpusonde are ignored: ",
 			    foreign[i]);
 		any = true;
 	}

@@ -263,7 +263,7 @@ static void variables_without_a_meaning_are_named_once(void **state)
 	unsetenv("SCAN_HANDLER_TIMEOUT_MS");
 	assert_string_equal(f->errors.data, "");
 	assert_string_equal(f->warnings.data,
-			    "environment variables without a meaning for gpusonde are ignored: "
+			    "settings without a meaning for gpusonde are ignored: "
 			    "CGROUP_METRICS_ENABLED, SCAN_HANDLER_TIMEOUT_MS\n");
 }
 
