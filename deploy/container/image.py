@@ -97,8 +97,9 @@ class Root:
         folder = os.path.dirname(next(path for path in found if path.endswith("/libc.so.6")))
         for path in [*found, *[f"{folder}/{name}" for name in FOR_THE_DRIVER]]:
             real = os.path.realpath(path)
-            self.add(real, read(real), 0o755)
-            self.of_package(real)
+            if real not in self.files: # another program's, too: dpkg-query reads all of its lists each time
+                self.add(real, read(real), 0o755)
+                self.of_package(real)
             if merged(path) != real:
                 self.links[merged(path)] = os.path.relpath(real, os.path.dirname(merged(path)))
 
@@ -134,7 +135,7 @@ class Root:
         for package in sorted(self.packages):
             name, version, arch, source = output("dpkg-query", "-W", "-f", "${Package}\t${Version}\t${Architecture}\t${source:Package}", package).split("\t")
             components.append({"type": "library", "name": name, "version": version, "purl": f"pkg:deb/{system}/{name}@{version}?arch={arch}",
-                               "properties": [{"name": "source", "value": source}, *[{"name": "file", "value": p} for p in sorted(set(self.packages[package]))]]})
+                               "properties": [{"name": "source", "value": source}, *[{"name": "file", "value": p} for p in sorted(self.packages[package])]]})
         return {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": components,
                 "metadata": {"component": {"type": "container", "name": "gpusonde", "version": self.version, "licenses": [{"license": {"id": "Apache-2.0"}}]}}}
 

@@ -166,7 +166,8 @@ static void add_share(struct share *share, const struct metric *metric, double v
 }
 
 /* A number of one link: they add up, each once, unless the page has the GPU's own. */
-static void put_link(struct page_device *device, ptrdiff_t row, double value, const struct page_labels *labels)
+static void put_link(struct page_device *device, ptrdiff_t row, double value,
+		     const struct page_labels *labels)
 {
 	uint32_t link = number_of(labels, LABEL_NVLINK, "");
 	bool own = presence_is(device->d.p[row]) && device->links[row] == 0;

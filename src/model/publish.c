@@ -48,6 +48,21 @@ static void publish_trace(const struct model *model, struct snapshot *s)
 			s->agent_p[row] = PRESENCE_ABSENT;
 }
 
+static uint32_t numbers_from(const struct snapshot *s, const struct entity *e)
+{
+	uint32_t sources = 0;
+
+	if (!e->mixed)
+		return 1u << e->source;
+	for (unsigned slot = 0; slot < GPU_SLOTS; slot++) {
+		enum source_id source = snapshot_slot_source(s, e, slot);
+
+		if (presence_is(e->id.p[slot]) && source < SOURCES)
+			sources |= 1u << source;
+	}
+	return sources;
+}
+
 static void publish_entities(struct model *model, struct snapshot *s)
 {
 	s->entities_n = model->devices_n;
@@ -68,6 +83,7 @@ static void publish_entities(struct model *model, struct snapshot *s)
 			memcpy(s->slot_sources[s->slot_sources_n], device->from, GPU_SLOTS);
 			e->mixed = (uint16_t)++s->slot_sources_n;
 		}
+		e->numbers_from = numbers_from(s, e);
 		e->processes_live = 0;
 		clock_window_counts(device->clock_window, s->boot_ns, e->clock_events);
 	}

@@ -30,6 +30,7 @@ struct entity {
 	enum source_id source; /* the first, by priority, of the sources that know it */
 	/* if more than one source knows it: its index in the snapshot's slot_sources plus 1; else 0 */
 	uint16_t mixed;
+	uint32_t numbers_from; /* bits 1 << enum source_id: whose numbers are shown */
 	bool present; /* false: no source lists it any more, or it is lost */
 	bool stale; /* the newest reading is too old */
 	int64_t sampled_boot_ns; /* end of the newest good reading; 0 never */

@@ -16,6 +16,17 @@ static json_t *unhealthy(const struct entity *e, enum health_kind kind)
 	return e->health[kind] == HEALTH_UNKNOWN ? json_null() : json_boolean(e->health[kind] == HEALTH_BAD);
 }
 
+/* By priority, as in sources.def. */
+static json_t *sources_of(struct json_maker *j, const struct entity *e)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < SOURCES; i++)
+		if (e->numbers_from >> i & 1)
+			json_push(j, list, json_text(source_rows[i].name));
+	return list;
+}
+
 /* Whether the numbers that follow are current. */
 static void add_state(struct json_maker *j, json_t *object, const struct entity *e)
 {
@@ -25,6 +36,7 @@ static void add_state(struct json_maker *j, json_t *object, const struct entity 
 	json_put(j, object, "stale", json_boolean(e->stale));
 	json_put(j, object, "age_seconds", age >= 0 ? json_number(age) : json_null());
 	json_put(j, object, "sampled_at", json_time(e->sampled_real_ns));
+	json_put(j, object, "sources", sources_of(j, e));
 	json_put(j, object, "processes_live", processes_live(e));
 	json_put(j, object, "unhealthy_by_allocatable", unhealthy(e, HEALTH_ALLOCATABLE));
 	json_put(j, object, "unhealthy_by_pod_status", unhealthy(e, HEALTH_POD_STATUS));

@@ -65,6 +65,19 @@ static uint8_t read_health(const json_t *unhealthy)
 	return json_is_true(unhealthy) ? HEALTH_BAD : HEALTH_GOOD;
 }
 
+static uint32_t read_sources(const json_t *names)
+{
+	uint32_t sources = 0;
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach(names, i, name)
+		for (unsigned k = 0; k < SOURCES && json_is_string(name); k++)
+			if (STRV_EQ(source_rows[k].name, json_string_value(name)))
+				sources |= 1u << k;
+	return sources;
+}
+
 static void read_state(struct reader *reader, struct entity *e, const json_t *object)
 {
 	const json_t *live = json_object_get(object, "processes_live");
@@ -75,6 +88,7 @@ static void read_state(struct reader *reader, struct entity *e, const json_t *ob
 	e->sampled_real_ns = read_time(object, "sampled_at");
 	if (age >= 0)
 		e->sampled_boot_ns = reader->s->boot_ns - llround(fmin(age, 9e8) * 1e9);
+	e->numbers_from = read_sources(json_object_get(object, "sources"));
 	e->processes_live = read_u32(object, "processes_live", UINT32_MAX);
 	e->health[HEALTH_ALLOCATABLE] = read_health(json_object_get(object, "unhealthy_by_allocatable"));
 	e->health[HEALTH_POD_STATUS] = read_health(json_object_get(object, "unhealthy_by_pod_status"));

@@ -246,6 +246,8 @@ def check_the_driver(agent, uuid):
     wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_temperature_celsius", uuid="GPU-other") == [8], "what only the exporter knows")
     now, = values(agent.metrics(), "gpusonde_gpu_temperature_celsius", uuid=uuid[0])
     assert now != 7, now
+    told = {g["uuid"]: g["sources"] for g in agent.get("/api/v1/gpus").json()["gpus"]}
+    equal((told[uuid[0]], told["GPU-other"]), (["nvml"], ["dcgm"]))
     equal(values(agent.metrics(), "gpusonde_source_up", source="nvml"), [1])
 
 

@@ -121,11 +121,14 @@ static void a_stale_value_gives_way(void **state)
 		assert_false(e->stale);
 		assert_near(e->id.v[SLOT_POWER], i <= 3 ? 50 : 70 + i, 0);
 	}
+	assert_int_equal(e->numbers_from, 1 << SECOND_SOURCE);
 	/* What NVML alone knew is of an earlier time than the rest. */
 	assert_false(presence_is(e->id.p[SLOT_UTILIZATION_GPU]));
 	assert_int_equal(snapshot_slot_source(lab->s, e, SLOT_POWER), SECOND_SOURCE);
 	e = step(lab, SOURCE_NVML, SECOND, 200, 51);
 	assert_near(e->id.v[SLOT_POWER], 51, 0);
+	/* The second has none that the first has not. */
+	assert_int_equal(e->numbers_from, 1 << SOURCE_NVML);
 	/* When all is silent, everything stays, and is stale. */
 	lab_wait(lab, 20 * SECOND);
 	e = lab_entity(lab, gpu_0);

@@ -96,6 +96,7 @@ static struct entity *add_entity(struct snapshot *s, uint32_t index, int64_t age
 	id->parent = READING_NONE;
 	id->process_list = id->process_util = PRESENCE_PRESENT;
 	e->present = true;
+	e->numbers_from = 1u << SOURCE_NVML;
 	e->sampled_boot_ns = now_boot_ns - age_ns;
 	e->sampled_real_ns = now_real_ns - age_ns;
 	return e;
