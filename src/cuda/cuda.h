@@ -122,6 +122,11 @@ struct span_sinks *cuda_span_sinks(struct cuda *cuda);
 void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t size);
 /* The answer to ops.function; takes a reference. Ignored if the process has ended. */
 void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel);
+/*
+ * The kernel that a process, whose figures are still shown, launches as @function on any device; NULL: not
+ * known, or not yet. Valid until the next call.
+ */
+const struct kernel *cuda_function_kernel(struct cuda *cuda, uint32_t tgid, uint64_t function);
 /* The environment of the process is known now, or why it is not. */
 void cuda_environment(struct cuda *cuda, uint32_t tgid);
 /* More is known of what ops.allowed() is asked for. */

@@ -31,6 +31,19 @@ static uint32_t function_find(const struct cuda *cuda, const struct process *p, 
 												      NONE;
 }
 
+const struct kernel *cuda_function_kernel(struct cuda *cuda, uint32_t tgid, uint64_t function)
+{
+	const struct process *p = process_find(cuda, tgid);
+
+	for (uint32_t usage = 0; p && usage < p->usages_n; usage++) {
+		uint32_t index = function_find(cuda, p, function, usage);
+
+		if (index != NONE && row_at(p, function_at(p, index)->row)->settled)
+			return row_at(p, function_at(p, index)->row)->kernel;
+	}
+	return NULL;
+}
+
 /* ---- questions ---- */
 
 /* For an unknown device: the architecture of all the node's devices, if it is the same. */

@@ -82,6 +82,11 @@ struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline)
 	return cuda_span_sinks(pipeline->cuda);
 }
 
+const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, uint64_t function)
+{
+	return cuda_function_kernel(pipeline->cuda, tgid, function);
+}
+
 int pipeline_new(sd_event *event, const struct pipeline_config *config, struct pipeline **ret_pipeline,
 		 int *ret_unnamed)
 {

@@ -60,6 +60,8 @@ DEFINE_CLEANUP(struct pipeline *, pipeline_free, pipeline_freep)
 struct event_sink *pipeline_event_sink(struct pipeline *pipeline);
 /* The list of sinks for finished spans. */
 struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline);
+/* cuda_function_kernel() */
+const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, uint64_t function);
 
 /* Passes the node's devices, and NVML's figures of its processes, from a snapshot; once for each window. */
 void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapshot);

@@ -204,6 +204,21 @@ int trace_kernels_operators_json(struct trace_kernels *k, struct strbuf *out)
 
 /* ---- events ---- */
 
+const struct kernel *trace_kernels_kernel(struct trace_kernels *k, uint32_t tgid, uint64_t function)
+{
+	return pipeline_kernel(k->pipeline, tgid, function);
+}
+
+const struct snapshot *trace_kernels_node(const struct trace_kernels *k)
+{
+	return k->node ? trace_node_snapshot(k->node) : NULL;
+}
+
+int trace_kernels_add_spans(struct trace_kernels *k, struct span_sink *sink)
+{
+	return span_sinks_add(pipeline_span_sinks(k->pipeline), sink);
+}
+
 struct event_sink *trace_kernels_sink(struct trace_kernels *k)
 {
 	return pipeline_event_sink(k->pipeline);

@@ -8,6 +8,7 @@
 #include "base/macro.h"
 #include "base/text.h"
 #include "cmd/trace/stacks.h"
+#include "cmd/trace/timeline.h"
 
 #define TIME_MIN_S 0.1
 #define TIME_MAX_S (7 * 86400.0)
@@ -104,6 +105,19 @@ static bool parse_stacks(const struct invocation *inv, enum stack_weight *ret_we
 	return false;
 }
 
+static bool parse_timeline(const struct invocation *inv, enum timeline_format *ret_format)
+{
+	const char *path = inv->flag[FLAG_TIMELINE];
+
+	if (!path || trace_timeline_format(path, ret_format))
+		return true;
+	fprintf(stderr,
+		"gpusonde trace: --timeline cannot be \"%s\": it must be a file whose name ends in "
+		".pftrace or .json\n",
+		path);
+	return false;
+}
+
 static bool parse_sample(const struct invocation *inv, struct trace_request *request)
 {
 	const char *text = inv->flag[FLAG_SAMPLE];
@@ -130,7 +144,7 @@ bool trace_request_parse(const struct invocation *inv, struct trace_request *ret
 	    (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &request.pid) < 0) ||
 	    !parse_time(inv, FLAG_DURATION, &request.duration_ns) ||
 	    !parse_time(inv, FLAG_INTERVAL, &request.interval_ns) || !parse_stacks(inv, &request.weight) ||
-	    !parse_sample(inv, &request))
+	    !parse_sample(inv, &request) || !parse_timeline(inv, &request.timeline))
 		return false;
 	request.table = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
 	request.live = request.table && (inv->flag[FLAG_TOP] || inv->flag[FLAG_INTERVAL]);

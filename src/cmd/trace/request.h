@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "config/cmdline.h"
+#include "timeline/timeline.h"
 #include "view/stacks.h"
 
 struct trace_request {
@@ -18,6 +19,7 @@ struct trace_request {
 	bool series; /* a JSON object at each interval */
 	unsigned stack_shift; /* of --sample: its logarithm */
 	bool sample_auto; /* --sample=auto */
+	enum timeline_format timeline; /* of --timeline */
 	enum stack_weight weight; /* of --stacks FILE.folded */
 };
 

@@ -30,6 +30,7 @@
 #include "cmd/trace/raw_sink.h"
 #include "cmd/trace/request.h"
 #include "cmd/trace/stacks.h"
+#include "cmd/trace/timeline.h"
 #include "proc/maps.h"
 #include "proc/capabilities.h"
 #include "trace/attach.h"
@@ -43,6 +44,7 @@ struct tracing {
 	struct trace_nccl *nccl; /* NULL: calls only */
 	struct trace_stacks *stacks; /* NULL: none are recorded */
 	struct trace_blas *blas; /* the same */
+	struct trace_timeline *timeline; /* NULL: none is written */
 	struct exec_gate *gate; /* of the command; NULL: none */
 	pid_t pid; /* traced process; 0: all */
 	struct trace_report report;
@@ -190,6 +192,8 @@ static void collect(struct tracing *t)
 		collect_kernels(t);
 	if (t->nccl)
 		trace_nccl_collect(t->nccl);
+	if (t->timeline)
+		trace_timeline_collect(t->timeline);
 	raw_sink_flush(&t->raw);
 }
 
@@ -316,6 +320,8 @@ static int add_sinks(struct tracing *t)
 	if (r >= 0 && t->blas)
 		r = event_sinks_add(sinks, trace_blas_sink(t->blas));
 	t->raw.blas = trace_blas_of(t->blas);
+	if (r >= 0 && t->timeline)
+		r = event_sinks_add(sinks, trace_timeline_sink(t->timeline));
 	if (r >= 0 && t->inv->flag[FLAG_RAW])
 		r = event_sinks_add(sinks, &t->raw.sink);
 	t->ends = (struct event_sink){
@@ -348,8 +354,8 @@ static int start_engine(struct tracing *t)
 				      (double)options_number(o, OPT_trace_max_overhead) / 1e6 :
 				      0,
 		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->blas || t->stacks ||
-			  library_user_has_arguments(),
-		.every_call = t->inv->flag[FLAG_RAW],
+			  t->timeline || library_user_has_arguments(),
+		.every_call = t->inv->flag[FLAG_RAW] || t->timeline,
 		/* No limit by default: the user has asked for tracing explicitly. */
 		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
 					(double)options_number(o, OPT_trace_max_overhead) / 1e6 :
@@ -447,8 +453,9 @@ static int start_loop(struct tracing *t)
 
 static int start_kernels(struct tracing *t)
 {
-	int r = trace_kernels_new(t->event, &t->inv->options, t->inv->flag[FLAG_KERNELS] != NULL,
-				  t->inv->flag[FLAG_TORCH] != NULL, &t->kernels);
+	bool names = t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE];
+	int r = trace_kernels_new(t->event, &t->inv->options, names, t->inv->flag[FLAG_TORCH] != NULL,
+				  &t->kernels);
 
 	if (r == 0)
 		r = trace_kernels_prepare(t->kernels);
@@ -480,12 +487,26 @@ static int start(struct tracing *t)
 	return r;
 }
 
+static int start_timeline(struct tracing *t)
+{
+	const char *path = t->inv->flag[FLAG_TIMELINE];
+	int r = trace_timeline_new(path, t->request.timeline, t->kernels, &t->timeline);
+
+	if (r == 0)
+		r = trace_kernels_add_spans(t->kernels, trace_timeline_spans(t->timeline));
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(-r));
+	return r;
+}
+
 static int start_tracing(struct tracing *t)
 {
 	int r = 0;
 
-	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TORCH])
+	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TORCH] || t->inv->flag[FLAG_TIMELINE])
 		r = start_kernels(t);
+	if (r >= 0 && t->inv->flag[FLAG_TIMELINE])
+		r = start_timeline(t);
 	if (r >= 0 && t->inv->flag[FLAG_STACKS]) {
 		r = trace_stacks_new(&t->stacks);
 		if (r < 0)
@@ -493,6 +514,8 @@ static int start_tracing(struct tracing *t)
 	}
 	if (r >= 0 && t->inv->flag[FLAG_BLAS])
 		r = trace_blas_new(&t->blas);
+	if (t->timeline)
+		trace_timeline_set_blas(t->timeline, trace_blas_of(t->blas));
 	if (r >= 0)
 		r = start_engine(t);
 	if (r >= 0 && t->gate)
@@ -550,6 +573,18 @@ static int write_stacks(struct tracing *t)
 	return r;
 }
 
+static int write_timeline(struct tracing *t)
+{
+	const char *path = t->inv->flag[FLAG_TIMELINE], *said = "";
+	int r = trace_timeline_finish(t->timeline, &said);
+
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(-r));
+	else if (said[0])
+		fprintf(stderr, "gpusonde trace: INCOMPLETE: %s: %s\n", path, said);
+	return r;
+}
+
 /* Standard output is the command's, if there is one: the table goes to standard error or to --output. */
 static int trace_finish(struct tracing *t)
 {
@@ -559,6 +594,8 @@ static int trace_finish(struct tracing *t)
 		trace_kernels_settle(t->kernels, t->engine);
 	collect(t);
 	wrote = t->stacks ? write_stacks(t) : 0;
+	if (t->timeline)
+		wrote = MIN(wrote, write_timeline(t));
 	report_unmatched();
 	if (t->gate && exec_gate_holder_lost(t->gate))
 		fprintf(stderr,
@@ -660,6 +697,7 @@ static int run_tracing(struct tracing *t)
 	}
 	exec_gate_free(TAKE_PTR(t->gate));
 	trace_engine_free(TAKE_PTR(t->engine));
+	trace_timeline_free(TAKE_PTR(t->timeline));
 	trace_kernels_free(TAKE_PTR(t->kernels));
 	trace_nccl_free(TAKE_PTR(t->nccl));
 	trace_stacks_free(TAKE_PTR(t->stacks));

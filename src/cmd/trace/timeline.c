@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/trace/timeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "cmd/trace/raw_event.h"
+#include "cmd/trace/timeline_private.h"
+#include "torch/name.h"
+#include "trace/probe.h"
+
+enum { GPU_NAME = 64, TRACK_NAME = GPU_NAME + 32 };
+
+/* Of what its library is. */
+static const uint8_t categories[TRACE_LAYERS] = {
+	[TRACE_LAYER_CUDA] = TIMELINE_CUDA,       [TRACE_LAYER_BLAS] = TIMELINE_BLAS,
+	[TRACE_LAYER_NCCL] = TIMELINE_NCCL,       [TRACE_LAYER_TORCH] = TIMELINE_TORCH,
+	[TRACE_LAYER_PYTHON] = TIMELINE_PYTHON,   [TRACE_LAYER_USER] = TIMELINE_USER,
+	[TRACE_LAYER_USER_ENTRY] = TIMELINE_USER,
+};
+
+bool trace_timeline_format(const char *path, enum timeline_format *ret_format)
+{
+	static const struct {
+		const char *end;
+		enum timeline_format format;
+	} ends[] = { { ".pftrace", TIMELINE_PERFETTO }, { ".json", TIMELINE_CHROME } };
+	size_t n = strlen(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		size_t end = strlen(ends[i].end);
+
+		if (n > end && STRV_EQ(path + n - end, ends[i].end)) {
+			*ret_format = ends[i].format;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- texts, tracks, events ---- */
+
+void trace_timeline_add(struct trace_timeline *t, const struct timeline_event *event)
+{
+	if (timeline_add(t->timeline, event) < 0)
+		t->dropped++;
+}
+
+bool trace_timeline_text(struct trace_timeline *t, const char *text, uint32_t *ret_text)
+{
+	return timeline_text(t->timeline, text, ret_text) == 0;
+}
+
+bool trace_timeline_key(struct trace_timeline *t, const char *literal, uint32_t *ret_text)
+{
+	uint64_t key = (uintptr_t)literal;
+
+	if (hashmap_get(&t->key_by, key, ret_text))
+		return true;
+	return trace_timeline_text(t, literal, ret_text) && hashmap_put(&t->key_by, key, *ret_text) == 0;
+}
+
+bool trace_timeline_track(struct trace_timeline *t, const struct timeline_track *track, uint32_t *ret_track)
+{
+	return timeline_track(t->timeline, track, ret_track) == 0;
+}
+
+static uint64_t key_in(uint32_t track, uint64_t id)
+{
+	const uint64_t both[] = { track, id };
+
+	return hash_bytes_secret(both, sizeof(both));
+}
+
+static bool add_track(struct trace_timeline *t, struct timeline_track *track, const char *name,
+		      struct hashmap *by, uint64_t key, uint32_t *ret_track)
+{
+	return trace_timeline_text(t, name, &track->name) && trace_timeline_track(t, track, ret_track) &&
+	       hashmap_put(by, key, *ret_track) == 0;
+}
+
+static bool process_track(struct trace_timeline *t, uint32_t tgid, const char *comm, uint32_t *ret_track)
+{
+	struct timeline_track track = { .kind = TIMELINE_PROCESS, .parent = TIMELINE_NONE, .pid = tgid };
+
+	return hashmap_get(&t->process_by, tgid, ret_track) ||
+	       add_track(t, &track, comm ? comm : "", &t->process_by, tgid, ret_track);
+}
+
+/* Its name while it runs; else its process's. */
+static void thread_name(uint32_t tgid, uint32_t tid, char *name, size_t size)
+{
+	char path[64];
+	size_t n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/comm", tgid, tid);
+	if (read_file(path, name, size, &n) < 0)
+		n = 0;
+	name[n > 0 ? n - 1 : 0] = '\0';
+}
+
+static bool thread_track(struct trace_timeline *t, const struct trace_header *event, uint32_t *ret_process,
+			 uint32_t *ret_track)
+{
+	struct timeline_track track = { .kind = TIMELINE_THREAD, .pid = event->tgid, .tid = event->tid };
+	char name[TRACE_COMM + 1];
+	uint64_t key;
+
+	if (!process_track(t, event->tgid, NULL, &track.parent))
+		return false;
+	*ret_process = track.parent;
+	key = key_in(track.parent, event->tid);
+	if (hashmap_get(&t->thread_by, key, ret_track))
+		return true;
+	thread_name(event->tgid, event->tid, name, sizeof(name));
+	return add_track(t, &track, name, &t->thread_by, key, ret_track);
+}
+
+static void mark(struct trace_timeline *t, uint32_t track, const char *text, uint64_t time_ns)
+{
+	struct timeline_event event = {
+		.type = TIMELINE_INSTANT, .category = TIMELINE_TRACING, .track = track, .begin_ns = time_ns
+	};
+
+	if (trace_timeline_text(t, text, &event.name))
+		trace_timeline_add(t, &event);
+	else
+		t->dropped++;
+}
+
+static void mark_missing(struct trace_timeline *t, const char *text)
+{
+	struct timeline_track track = { .kind = TIMELINE_GROUP, .parent = TIMELINE_NONE };
+
+	if (t->marks == TIMELINE_NONE &&
+	    (!trace_timeline_text(t, "gpusonde", &track.name) || !trace_timeline_track(t, &track, &t->marks)))
+		t->dropped++;
+	else
+		mark(t, t->marks, text, (uint64_t)clock_mono_ns());
+}
+
+/* ---- calls ---- */
+
+static void put_arg(struct trace_timeline *t, struct timeline_event *event, const char *literal,
+		    enum timeline_arg_type type, uint64_t value)
+{
+	struct timeline_arg *arg = &event->args[event->args_n];
+
+	if (event->args_n < TIMELINE_ARGS && trace_timeline_key(t, literal, &arg->key)) {
+		arg->type = (uint8_t)type;
+		arg->value = value;
+		event->args_n++;
+	}
+}
+
+static void put_text(struct trace_timeline *t, struct timeline_event *event, const char *literal,
+		     const char *text)
+{
+	uint32_t number;
+
+	if (trace_timeline_text(t, text, &number))
+		put_arg(t, event, literal, TIMELINE_TEXT, number);
+}
+
+static enum timeline_arg_type type_of(enum raw_number number)
+{
+	return number == RAW_SIGNED   ? TIMELINE_SIGNED :
+	       number == RAW_UNSIGNED ? TIMELINE_UNSIGNED :
+					TIMELINE_POINTER;
+}
+
+static void put_operands(struct trace_timeline *t, struct timeline_event *event, const struct raw_event *raw)
+{
+	static const struct {
+		const char *name;
+		enum timeline_arg_type type;
+	} operands[RAW_OPERANDS] = {
+		[RAW_ADDR] = { "addr", TIMELINE_POINTER },     [RAW_SIZE] = { "bytes", TIMELINE_UNSIGNED },
+		[RAW_STREAM] = { "stream", TIMELINE_POINTER }, [RAW_HANDLE] = { "handle", TIMELINE_POINTER },
+		[RAW_KIND] = { "kind", TIMELINE_UNSIGNED },
+	};
+
+	for (unsigned i = 0; i < RAW_OPERANDS; i++)
+		if (raw->call.has[i])
+			put_arg(t, event, operands[i].name, operands[i].type, raw->call.value[i]);
+}
+
+static void put_fields(struct trace_timeline *t, struct timeline_event *event, const struct raw_event *raw)
+{
+	for (unsigned i = 0; i < raw->fields.n; i++) {
+		const struct raw_field *field = &raw->fields.at[i];
+
+		if (field->text)
+			put_text(t, event, field->name, field->text);
+		else
+			put_arg(t, event, field->name, type_of(field->number), field->value);
+	}
+}
+
+static void put_user(struct trace_timeline *t, struct timeline_event *event, const struct raw_event *raw)
+{
+	static const char *const names[RAW_ARGUMENTS_MAX] = { "arg0", "arg1", "arg2", "arg3" };
+
+	for (unsigned i = 0; i < raw->user.n; i++) {
+		const struct raw_argument *arg = &raw->user.at[i];
+		const char *name = names[MIN(arg->position, RAW_ARGUMENTS_MAX - 1U)];
+
+		if (!arg->is_text)
+			put_arg(t, event, name, type_of(arg->number), arg->value);
+		else if (arg->text)
+			put_text(t, event, name, arg->text);
+	}
+}
+
+static void put_launch(struct trace_timeline *t, struct timeline_event *event, const struct raw_event *raw)
+{
+	put_arg(t, event, "grid", TIMELINE_DIMENSIONS, timeline_dimensions(raw->launch.grid));
+	put_arg(t, event, "block", TIMELINE_DIMENSIONS, timeline_dimensions(raw->launch.block));
+	put_arg(t, event, "shared_bytes", TIMELINE_UNSIGNED, raw->launch.shared_bytes);
+	put_arg(t, event, "stream", TIMELINE_POINTER, raw->launch.stream);
+}
+
+/* Text of a call's number, made at its first event. */
+static bool call_text(struct trace_timeline *t, uint16_t call, bool is_operator, uint32_t *ret_text)
+{
+	uint32_t *known = is_operator ? &t->operators[call] : &t->symbols[call];
+	char name[TORCH_NAME_MAX];
+
+	if (!*known) {
+		torch_name(probe_at(call)->symbol, name);
+		if (!trace_timeline_text(t, is_operator ? name : probe_at(call)->symbol, ret_text))
+			return false;
+		*known = *ret_text + 1;
+	}
+	*ret_text = *known - 1;
+	return true;
+}
+
+/* Launches into a stream that its next span covers: they and it have one number. 0: not known. */
+static uint64_t flow_of(struct trace_timeline *t, uint32_t process, uint64_t stream, bool ends)
+{
+	uint64_t key = key_in(process, stream);
+	uint32_t flow;
+
+	if (hashmap_get(&t->flow_by, key, &flow)) {
+		if (ends)
+			hashmap_del(&t->flow_by, key);
+		return flow;
+	}
+	if (ends || t->flows == UINT32_MAX || hashmap_put(&t->flow_by, key, (uint32_t)t->flows + 1) < 0)
+		return 0;
+	return ++t->flows;
+}
+
+static void add_wait(struct trace_timeline *t, const struct timeline_event *event, uint32_t tgid)
+{
+	if (t->waiting_n < WAITING_MAX)
+		t->waiting[t->waiting_n++] = (struct waiting){ *event, tgid };
+	else
+		trace_timeline_add(t, event);
+}
+
+static bool put_kernel(struct trace_timeline *t, struct timeline_event *event, uint32_t tgid,
+		       uint64_t function)
+{
+	const struct kernel *kernel = trace_kernels_kernel(t->kernels, tgid, function);
+
+	if (kernel)
+		put_text(t, event, "kernel", kernel->name);
+	return kernel;
+}
+
+/* An event without a process's track, or without room for texts, is dropped. */
+static int timeline_call(struct trace_timeline *t, const struct trace_header *header,
+			 const struct raw_event *raw)
+{
+	struct timeline_event event = {
+		.type = raw->has_result ? TIMELINE_SLICE : TIMELINE_INSTANT,
+		.category = categories[probe_at(header->call)->spec.layer],
+		.begin_ns = raw->time_ns,
+		.end_ns = raw->time_ns + raw->duration_ns,
+	};
+	uint32_t process, operator;
+
+	if (!thread_track(t, header, &process, &event.track) ||
+	    !call_text(t, header->call, false, &event.name))
+		return -ENOBUFS;
+	if (raw->has_result && raw->result != 0)
+		put_arg(t, &event, "result", TIMELINE_SIGNED, (uint64_t)(int64_t)raw->result);
+	if (header->operator&& call_text(t, header->operator, true, &operator))
+		put_arg(t, &event, "operator", TIMELINE_TEXT, operator);
+	if (raw->type == RAW_CALL)
+		put_operands(t, &event, raw);
+	else if (raw->type == RAW_FIELDS)
+		put_fields(t, &event, raw);
+	else if (raw->type == RAW_USER)
+		put_user(t, &event, raw);
+	if (raw->type != RAW_LAUNCH) {
+		trace_timeline_add(t, &event);
+		return 0;
+	}
+	put_launch(t, &event, raw);
+	if (raw->result == 0 && !(header->flags & TRACE_FLAG_PER_THREAD && raw->launch.stream == 0))
+		event.flow = flow_of(t, process, raw->launch.stream, false);
+	if (put_kernel(t, &event, header->tgid, raw->launch.function)) {
+		trace_timeline_add(t, &event);
+	} else {
+		put_arg(t, &event, "function", TIMELINE_POINTER, raw->launch.function);
+		add_wait(t, &event, header->tgid);
+	}
+	return 0;
+}
+
+/* Launches whose kernel has a name by now, and those that have waited for a second or more. */
+static void add_waiting(struct trace_timeline *t, bool all)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < t->waiting_n; i++) {
+		struct waiting *waiting = &t->waiting[i];
+		uint64_t function = waiting->event.args[waiting->event.args_n - 1].value;
+
+		if (put_kernel(t, &waiting->event, waiting->tgid, function) || all || i < t->waiting_old)
+			trace_timeline_add(t, &waiting->event);
+		else
+			t->waiting[kept++] = *waiting;
+	}
+	t->waiting_n = t->waiting_old = kept;
+}
+
+static int timeline_event(const struct trace_header *event, _unused_ uint32_t size, void *userdata)
+{
+	struct trace_timeline *t = userdata;
+	const struct trace_process *process = (const void *)event;
+	char comm[TRACE_COMM + 1] = "";
+	struct raw_event raw;
+	uint32_t track;
+
+	if (!raw_event_of(t->blas, event, &raw))
+		return 0;
+	switch (raw.type) {
+	case RAW_PROCESS:
+		memcpy(comm, process->comm, TRACE_COMM);
+		return process_track(t, event->tgid, comm, &track) ? 0 : -ENOBUFS;
+	case RAW_EXEC:
+	case RAW_EXIT:
+		hashmap_del(&t->process_by, event->tgid);
+		return 0;
+	case RAW_NAME:
+	case RAW_VARIABLE:
+		return 0;
+	default:
+		return timeline_call(t, event, &raw);
+	}
+}
+
+static void timeline_lost(uint64_t events, void *userdata)
+{
+	struct trace_timeline *t = userdata;
+	char text[64];
+
+	snprintf(text, sizeof(text), "%" PRIu64 " events lost", events);
+	mark_missing(t, text);
+	t->lost += events;
+}
+
+static void timeline_incomplete(uint32_t tgid, _unused_ uint64_t incarnation, unsigned bits, void *userdata)
+{
+	struct trace_timeline *t = userdata;
+	uint32_t track;
+
+	for (unsigned bit = 0; traced_incomplete_name(bit) && process_track(t, tgid, NULL, &track); bit++)
+		if (bits >> bit & 1)
+			mark(t, track, traced_incomplete_name(bit), (uint64_t)clock_mono_ns());
+}
+
+/* ---- spans ---- */
+
+static struct timeline_stream *stream_new(struct trace_timeline *t)
+{
+	if (t->streams_n == t->streams_cap) {
+		uint32_t cap = t->streams_cap ? 2 * t->streams_cap : 64;
+		struct timeline_stream *grown = reallocarray(t->streams, cap, sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		t->streams = grown;
+		t->streams_cap = cap;
+	}
+	t->streams[t->streams_n] = (struct timeline_stream){ 0 };
+	return &t->streams[t->streams_n];
+}
+
+static void stream_name(const struct trace_timeline *t, const struct span *span, char name[static TRACK_NAME])
+{
+	char gpu[GPU_NAME];
+
+	trace_timeline_gpu_name(t, span->device, gpu, sizeof(gpu));
+	if (span->flags & SPAN_MERGED)
+		snprintf(name, TRACK_NAME, "%s streams (more)", gpu);
+	else if (span->stream == 0)
+		snprintf(name, TRACK_NAME, "%s default stream", gpu);
+	else
+		snprintf(name, TRACK_NAME, "%s stream 0x%" PRIx64, gpu, span->stream);
+}
+
+/* There are no more of them than tracks. NULL: no room. */
+static struct timeline_stream *stream_of(struct trace_timeline *t, const struct span *span, uint32_t process)
+{
+	uint64_t key = key_in(process, (uint64_t)span->stream_id << 32 | (span->flags & SPAN_MERGED));
+	struct timeline_track track = { .kind = TIMELINE_CHILD, .parent = process };
+	struct timeline_stream *stream;
+	char name[TRACK_NAME];
+	uint32_t index;
+
+	if (hashmap_get(&t->stream_by, key, &index))
+		return &t->streams[index];
+	stream_name(t, span, name);
+	stream = stream_new(t);
+	if (!stream || !trace_timeline_text(t, name, &track.name) ||
+	    !trace_timeline_track(t, &track, &stream->track) ||
+	    hashmap_put(&t->stream_by, key, t->streams_n) < 0)
+		return NULL;
+	t->streams_n++;
+	return stream;
+}
+
+static void put_span(struct trace_timeline *t, struct timeline_event *event, const struct span *span)
+{
+	if (span->kind == SPAN_KERNELS) {
+		put_arg(t, event, "launches", TIMELINE_UNSIGNED, span->launches);
+		put_arg(t, event, "threads", TIMELINE_UNSIGNED, span->threads);
+	}
+	put_arg(t, event, "copies", TIMELINE_UNSIGNED, span->copies);
+	put_arg(t, event, "bytes", TIMELINE_UNSIGNED, span->bytes);
+	put_arg(t, event, "at_most_ns", TIMELINE_UNSIGNED, span->end_ns - span->start_ns);
+	if (span->flags & SPAN_NO_WAIT)
+		put_text(t, event, "end", "of its stream: nothing waited for it");
+	if (span->flags & SPAN_INCOMPLETE)
+		put_text(t, event, "incomplete", "something of the process was missed");
+}
+
+/* Waits and copies that a thread waits for are its calls. */
+static int timeline_span(const struct span *span, void *userdata)
+{
+	struct trace_timeline *t = userdata;
+	struct timeline_event event = { .type = TIMELINE_SLICE, .category = TIMELINE_GPU };
+	const char *name = span->kind == SPAN_KERNELS ? "kernels (estimate)" : "copies (estimate)";
+	struct timeline_stream *stream;
+	uint32_t process;
+
+	if (span->kind == SPAN_SYNC || span->tid != 0)
+		return 0;
+	stream = process_track(t, span->tgid, NULL, &process) ? stream_of(t, span, process) : NULL;
+	if (!stream || !trace_timeline_key(t, name, &event.name))
+		return -ENOBUFS;
+	event.track = stream->track;
+	event.begin_ns = MAX(span->start_ns, stream->ended_ns);
+	event.end_ns = stream->ended_ns = MAX(span->likely_end_ns, event.begin_ns);
+	if (!(span->flags & SPAN_MERGED))
+		event.flow = flow_of(t, process, span->stream, true);
+	put_span(t, &event, span);
+	trace_timeline_add(t, &event);
+	return 0;
+}
+
+/* ---- start and end ---- */
+
+struct event_sink *trace_timeline_sink(struct trace_timeline *t)
+{
+	return &t->sink;
+}
+
+struct span_sink *trace_timeline_spans(struct trace_timeline *t)
+{
+	return &t->spans;
+}
+
+void trace_timeline_set_blas(struct trace_timeline *t, const struct blas *blas)
+{
+	t->blas = blas;
+}
+
+static int write_file(const void *data, size_t n, void *userdata)
+{
+	struct trace_timeline *t = userdata;
+	ssize_t r = write_all(t->fd, data, n);
+
+	return r < 0 ? (int)r : 0;
+}
+
+void trace_timeline_collect(struct trace_timeline *t)
+{
+	trace_timeline_gpus(t, trace_kernels_node(t->kernels));
+	add_waiting(t, false);
+	timeline_flush(t->timeline);
+}
+
+int trace_timeline_finish(struct trace_timeline *t, const char **ret_said)
+{
+	int r;
+
+	add_waiting(t, true);
+	trace_timeline_gpus_end(t);
+	r = timeline_finish(t->timeline);
+	strbuf_reset(&t->said);
+	if (t->lost > 0)
+		strbuf_addf(&t->said, "%" PRIu64 " events were lost", t->lost);
+	if (t->dropped + t->sink.sink.lost + t->spans.sink.lost > 0)
+		strbuf_addf(&t->said, "%s%" PRIu64 " events did not fit", t->said.len > 0 ? "; " : "",
+			    t->dropped + t->sink.sink.lost + t->spans.sink.lost);
+	*ret_said = t->said.data;
+	return r;
+}
+
+static const struct timeline_ops ops = { .write = write_file };
+
+int trace_timeline_new(const char *path, enum timeline_format format, struct trace_kernels *kernels,
+		       struct trace_timeline **ret_timeline)
+{
+	_cleanup_(trace_timeline_freep) struct trace_timeline *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	*t = (struct trace_timeline){
+		.sink = { .sink = { .name = "timeline", .userdata = t },
+			  .event = timeline_event,
+			  .lost = timeline_lost,
+			  .incomplete = timeline_incomplete },
+		.spans = { .sink = { .name = "timeline", .userdata = t }, .span = timeline_span },
+		.kernels = kernels,
+		.marks = TIMELINE_NONE,
+	};
+	strbuf_init(&t->said, 0);
+	t->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	if (t->fd < 0)
+		return -errno;
+	t->waiting = calloc(WAITING_MAX, sizeof(*t->waiting));
+	t->gpus = calloc(GPUS_MAX, trace_timeline_gpu_size);
+	r = t->waiting && t->gpus ? timeline_new(format, &ops, t, &t->timeline) : -ENOMEM;
+	if (r < 0)
+		return r;
+	trace_timeline_gpus(t, trace_kernels_node(kernels)); /* streams are named by them */
+	*ret_timeline = TAKE_PTR(t);
+	return 0;
+}
+
+void trace_timeline_free(struct trace_timeline *t)
+{
+	if (!t)
+		return;
+	timeline_free(t->timeline);
+	hashmap_done(&t->process_by);
+	hashmap_done(&t->thread_by);
+	hashmap_done(&t->stream_by);
+	hashmap_done(&t->flow_by);
+	hashmap_done(&t->key_by);
+	free(t->waiting);
+	free(t->streams);
+	free(t->gpus);
+	strbuf_done(&t->said);
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Shared by timeline.c (calls and spans) and timeline_gpus.c (the GPUs' figures). */
+#pragma once
+
+#include "base/hashmap.h"
+#include "cmd/trace/timeline.h"
+
+enum {
+	WAITING_MAX = 1 << 14, /* launches whose kernels have no name yet */
+	GPUS_MAX = 256,
+};
+
+struct waiting {
+	struct timeline_event event; /* its last argument is the function */
+	uint32_t tgid;
+};
+
+/* Its spans are apart, also where a thread launches while another one waits. */
+struct timeline_stream {
+	uint32_t track;
+	uint64_t ended_ns;
+};
+
+struct timeline_gpu;
+extern const size_t trace_timeline_gpu_size; /* bytes */
+
+struct trace_timeline {
+	struct event_sink sink;
+	struct span_sink spans;
+	struct timeline *timeline;
+	struct trace_kernels *kernels;
+	const struct blas *blas; /* NULL: not traced */
+	int fd;
+	struct hashmap process_by; /* by PID: of those that run */
+	struct hashmap thread_by, stream_by, flow_by; /* by a process's track and what is of it */
+	struct hashmap key_by; /* texts, by the address of a literal */
+	uint32_t symbols[TRACE_CALLS_MAX], operators[TRACE_CALLS_MAX]; /* texts by call, plus one */
+	uint64_t flows;
+	struct timeline_stream *streams; /* stream_by has their indexes */
+	uint32_t streams_n, streams_cap;
+	struct waiting *waiting;
+	uint32_t waiting_n, waiting_old; /* old: those before the last second */
+	uint32_t marks; /* track of what is missing; TIMELINE_NONE: not made yet */
+	struct timeline_gpu *gpus;
+	uint32_t gpus_n;
+	uint64_t xid_number; /* the newest one told */
+	uint64_t dropped, lost;
+	int failed;
+	struct strbuf said;
+};
+
+/* Counts what the timeline refuses. */
+void trace_timeline_add(struct trace_timeline *timeline, const struct timeline_event *event);
+/* A text or track that cannot be made: what needs it is dropped. */
+bool trace_timeline_text(struct trace_timeline *timeline, const char *text, uint32_t *ret_text);
+/* The same for a literal, faster. */
+bool trace_timeline_key(struct trace_timeline *timeline, const char *literal, uint32_t *ret_text);
+bool trace_timeline_track(struct trace_timeline *timeline, const struct timeline_track *track,
+			  uint32_t *ret_track);
+
+/* timeline_gpus.c */
+void trace_timeline_gpus(struct trace_timeline *timeline, const struct snapshot *snapshot);
+/* What goes on until the end. */
+void trace_timeline_gpus_end(struct trace_timeline *timeline);
+/* "GPU 0"; "" if unknown. */
+void trace_timeline_gpu_name(const struct trace_timeline *timeline, const char *uuid, char *name,
+			     size_t size);

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Perfetto's trace format. The numbers of fields are those of Perfetto's trace_packet.proto,
+ * track_event.proto, track_descriptor.proto and interned_data.proto; test/timeline/perfetto.proto has those
+ * that are used. A block is one packet of deflated packets.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <zlib.h>
+
+#include "base/clock.h"
+#include "timeline/private.h"
+#include "timeline/proto.h"
+
+enum {
+	TRACE_PACKET = 1,
+	/* TracePacket */
+	PACKET_CLOCK_SNAPSHOT = 6,
+	PACKET_TIMESTAMP = 8,
+	PACKET_SEQUENCE = 10,
+	PACKET_TRACK_EVENT = 11,
+	PACKET_INTERNED = 12,
+	PACKET_FLAGS = 13,
+	PACKET_COMPRESSED = 50,
+	PACKET_DEFAULTS = 59,
+	PACKET_TRACK_DESCRIPTOR = 60,
+	/* TracePacketDefaults */
+	DEFAULTS_CLOCK = 58,
+	/* ClockSnapshot and its Clock */
+	SNAPSHOT_CLOCK = 1,
+	SNAPSHOT_PRIMARY = 2,
+	CLOCK_ID = 1,
+	CLOCK_TIMESTAMP = 2,
+	/* TrackDescriptor, ProcessDescriptor, ThreadDescriptor, CounterDescriptor */
+	TRACK_UUID = 1,
+	TRACK_NAME = 2,
+	TRACK_PROCESS = 3,
+	TRACK_THREAD = 4,
+	TRACK_PARENT = 5,
+	TRACK_COUNTER = 8,
+	PROCESS_PID = 1,
+	PROCESS_NAME = 6,
+	THREAD_PID = 1,
+	THREAD_TID = 2,
+	THREAD_NAME = 5,
+	COUNTER_UNIT = 3,
+	/* InternedData, and its entries */
+	INTERNED_CATEGORIES = 1,
+	INTERNED_NAMES = 2,
+	INTERNED_KEYS = 3,
+	ENTRY_IID = 1,
+	ENTRY_NAME = 2,
+	/* TrackEvent, DebugAnnotation */
+	EVENT_CATEGORY_IID = 3,
+	EVENT_ARG = 4,
+	EVENT_TYPE = 9,
+	EVENT_NAME_IID = 10,
+	EVENT_TRACK = 11,
+	EVENT_DOUBLE = 44,
+	EVENT_FLOW = 47,
+	ARG_KEY_IID = 1,
+	ARG_UNSIGNED = 3,
+	ARG_SIGNED = 4,
+	ARG_TEXT = 6,
+	ARG_POINTER = 7,
+};
+
+enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
+enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
+enum { CLOCK_REALTIME_ID = 1, CLOCK_MONOTONIC_ID = 3, CLOCK_BOOTTIME_ID = 6 };
+enum { UNIT_COUNT = 2, UNIT_BYTES = 3 };
+enum { SEQUENCE = 1 };
+
+enum {
+	/* without texts */
+	SMALL = 256,
+	ARG_MAX = SMALL + TIMELINE_TEXT_MAX,
+	PACKET_MAX = SMALL + TIMELINE_ARGS * ARG_MAX,
+};
+
+struct perfetto {
+	z_stream z;
+	struct strbuf packets; /* of the block */
+	uint32_t categories; /* bits of those that the block's interned data have */
+};
+
+static void add_packet(struct perfetto *p, const uint8_t *from, const uint8_t *to)
+{
+	uint8_t head[2 * PROTO_VARINT_MAX];
+	uint8_t *end = proto_varint(proto_tag(head, TRACE_PACKET, PROTO_BYTES), (uint64_t)(to - from));
+
+	strbuf_add(&p->packets, head, (size_t)(end - head));
+	strbuf_add(&p->packets, from, (size_t)(to - from));
+}
+
+/* ---- what events refer to ---- */
+
+static uint8_t *put_clock(uint8_t *to, unsigned id, int64_t ns)
+{
+	uint8_t clock[SMALL], *end = proto_u64(clock, CLOCK_ID, id);
+
+	end = proto_u64(end, CLOCK_TIMESTAMP, (uint64_t)ns);
+	return proto_bytes(to, SNAPSHOT_CLOCK, clock, (size_t)(end - clock));
+}
+
+/* Nothing of earlier blocks is needed from here on. */
+static void add_head(struct perfetto *p)
+{
+	uint8_t packet[2 * SMALL], part[SMALL], *to = packet, *end = part;
+
+	end = put_clock(end, CLOCK_MONOTONIC_ID, clock_mono_ns());
+	end = put_clock(end, CLOCK_BOOTTIME_ID, clock_boot_ns());
+	end = put_clock(end, CLOCK_REALTIME_ID, clock_real_ns());
+	end = proto_u64(end, SNAPSHOT_PRIMARY, CLOCK_MONOTONIC_ID);
+	to = proto_bytes(to, PACKET_CLOCK_SNAPSHOT, part, (size_t)(end - part));
+	to = proto_u64(to, PACKET_SEQUENCE, SEQUENCE);
+	to = proto_u64(to, PACKET_FLAGS, FLAG_CLEARED);
+	end = proto_u64(part, DEFAULTS_CLOCK, CLOCK_MONOTONIC_ID);
+	to = proto_bytes(to, PACKET_DEFAULTS, part, (size_t)(end - part));
+	add_packet(p, packet, to);
+}
+
+/* Texts are numbered from 0, identifiers from 1. */
+static void add_entry(struct perfetto *p, unsigned field, uint64_t iid, const char *text)
+{
+	uint8_t packet[3 * SMALL + TIMELINE_TEXT_MAX], entry[SMALL + TIMELINE_TEXT_MAX],
+		data[2 * SMALL + TIMELINE_TEXT_MAX];
+	uint8_t *end = proto_text(proto_u64(entry, ENTRY_IID, iid), ENTRY_NAME, text);
+	uint8_t *to = proto_bytes(data, field, entry, (size_t)(end - entry));
+
+	end = proto_u64(packet, PACKET_SEQUENCE, SEQUENCE);
+	end = proto_u64(end, PACKET_FLAGS, FLAG_NEEDS_STATE);
+	end = proto_bytes(end, PACKET_INTERNED, data, (size_t)(to - data));
+	add_packet(p, packet, end);
+}
+
+static void need_name(struct timeline *t, uint32_t text)
+{
+	struct perfetto *p = t->state;
+
+	if (t->texts[text].named != t->block)
+		add_entry(p, INTERNED_NAMES, (uint64_t)text + 1, text_at(t, text));
+	t->texts[text].named = t->block;
+}
+
+static void need_key(struct timeline *t, uint32_t text)
+{
+	struct perfetto *p = t->state;
+
+	if (t->texts[text].keyed != t->block)
+		add_entry(p, INTERNED_KEYS, (uint64_t)text + 1, text_at(t, text));
+	t->texts[text].keyed = t->block;
+}
+
+static void need_category(struct timeline *t, unsigned category)
+{
+	struct perfetto *p = t->state;
+
+	if (!(p->categories >> category & 1))
+		add_entry(p, INTERNED_CATEGORIES, (uint64_t)category + 1, timeline_category_names[category]);
+	p->categories |= 1U << category;
+}
+
+static uint8_t *put_kind(uint8_t *to, const struct timeline *t, const struct timeline_track *track)
+{
+	uint8_t part[SMALL + TIMELINE_TEXT_MAX], *end = part;
+
+	switch (track->kind) {
+	case TIMELINE_PROCESS:
+		end = proto_text(proto_u64(end, PROCESS_PID, track->pid), PROCESS_NAME,
+				 text_at(t, track->name));
+		return proto_bytes(to, TRACK_PROCESS, part, (size_t)(end - part));
+	case TIMELINE_THREAD:
+		end = proto_u64(proto_u64(end, THREAD_PID, track->pid), THREAD_TID, track->tid);
+		end = proto_text(end, THREAD_NAME, text_at(t, track->name));
+		return proto_bytes(to, TRACK_THREAD, part, (size_t)(end - part));
+	case TIMELINE_COUNTER:
+		end = proto_u64(end, COUNTER_UNIT, track->unit == TIMELINE_BYTES ? UNIT_BYTES : UNIT_COUNT);
+		return proto_bytes(to, TRACK_COUNTER, part, (size_t)(end - part));
+	default:
+		return to;
+	}
+}
+
+/* Parents first. */
+static void need_track(struct timeline *t, uint32_t index)
+{
+	const struct timeline_track *track = &t->tracks[index];
+	uint8_t packet[3 * SMALL + 2 * TIMELINE_TEXT_MAX], part[2 * SMALL + 2 * TIMELINE_TEXT_MAX];
+	uint8_t *end = part, *to = packet;
+
+	if (t->described[index] == t->block)
+		return;
+	t->described[index] = t->block;
+	if (track->parent != TIMELINE_NONE)
+		need_track(t, track->parent);
+	end = proto_u64(end, TRACK_UUID, (uint64_t)index + 1);
+	if (track->parent != TIMELINE_NONE)
+		end = proto_u64(end, TRACK_PARENT, (uint64_t)track->parent + 1);
+	if (track->kind != TIMELINE_PROCESS && track->kind != TIMELINE_THREAD)
+		end = proto_text(end, TRACK_NAME, text_at(t, track->name));
+	end = put_kind(end, t, track);
+	to = proto_u64(to, PACKET_SEQUENCE, SEQUENCE);
+	to = proto_bytes(to, PACKET_TRACK_DESCRIPTOR, part, (size_t)(end - part));
+	add_packet(t->state, packet, to);
+}
+
+/* ---- events ---- */
+
+static uint8_t *put_arg(uint8_t *to, const struct timeline *t, const struct timeline_arg *arg)
+{
+	uint8_t part[ARG_MAX], *end = proto_u64(part, ARG_KEY_IID, (uint64_t)arg->key + 1);
+	char text[TIMELINE_DIMENSIONS_TEXT];
+
+	switch ((enum timeline_arg_type)arg->type) {
+	case TIMELINE_UNSIGNED:
+		end = proto_u64(end, ARG_UNSIGNED, arg->value);
+		break;
+	case TIMELINE_SIGNED:
+		end = proto_u64(end, ARG_SIGNED, arg->value);
+		break;
+	case TIMELINE_POINTER:
+		end = proto_u64(end, ARG_POINTER, arg->value);
+		break;
+	case TIMELINE_TEXT:
+		end = proto_text(end, ARG_TEXT, text_at(t, (uint32_t)arg->value));
+		break;
+	case TIMELINE_DIMENSIONS:
+		timeline_dimensions_text(arg->value, text);
+		end = proto_text(end, ARG_TEXT, text);
+		break;
+	}
+	return proto_bytes(to, EVENT_ARG, part, (size_t)(end - part));
+}
+
+static void add_event(struct perfetto *p, uint64_t time_ns, const uint8_t *event, const uint8_t *end)
+{
+	uint8_t packet[PACKET_MAX + SMALL], *to = proto_u64(packet, PACKET_TIMESTAMP, time_ns);
+
+	to = proto_u64(to, PACKET_SEQUENCE, SEQUENCE);
+	to = proto_u64(to, PACKET_FLAGS, FLAG_NEEDS_STATE);
+	to = proto_bytes(to, PACKET_TRACK_EVENT, event, (size_t)(end - event));
+	add_packet(p, packet, to);
+}
+
+static void put_event(struct timeline *t, const struct timeline_event *e)
+{
+	static const uint8_t types[] = { [TIMELINE_SLICE] = TYPE_BEGIN,
+					 [TIMELINE_INSTANT] = TYPE_INSTANT,
+					 [TIMELINE_VALUE] = TYPE_COUNTER };
+	uint8_t event[PACKET_MAX], *to = proto_u64(event, EVENT_TYPE, types[e->type]);
+
+	need_track(t, e->track);
+	to = proto_u64(to, EVENT_TRACK, (uint64_t)e->track + 1);
+	if (e->type == TIMELINE_VALUE) {
+		to = proto_double(to, EVENT_DOUBLE, e->value);
+		add_event(t->state, e->begin_ns, event, to);
+		return;
+	}
+	need_name(t, e->name);
+	need_category(t, e->category);
+	to = proto_u64(to, EVENT_CATEGORY_IID, (uint64_t)e->category + 1);
+	to = proto_u64(to, EVENT_NAME_IID, (uint64_t)e->name + 1);
+	if (e->flow)
+		to = proto_fixed64(to, EVENT_FLOW, e->flow);
+	for (unsigned i = 0; i < e->args_n; i++) {
+		need_key(t, e->args[i].key);
+		to = put_arg(to, t, &e->args[i]);
+	}
+	add_event(t->state, e->begin_ns, event, to);
+	if (e->type != TIMELINE_SLICE)
+		return;
+	to = proto_u64(proto_u64(event, EVENT_TYPE, TYPE_END), EVENT_TRACK, (uint64_t)e->track + 1);
+	add_event(t->state, e->end_ns, event, to);
+}
+
+/* ---- blocks ---- */
+
+static int deflate_block(struct perfetto *p, uint8_t *to, size_t room, size_t *ret_n)
+{
+	if (deflateReset(&p->z) != Z_OK)
+		return -EIO;
+	p->z.next_in = (uint8_t *)p->packets.data;
+	p->z.avail_in = (uInt)p->packets.len;
+	p->z.next_out = to;
+	p->z.avail_out = (uInt)room;
+	if (deflate(&p->z, Z_FINISH) != Z_STREAM_END)
+		return -EIO;
+	*ret_n = room - p->z.avail_out;
+	return 0;
+}
+
+static int perfetto_block(struct timeline *t)
+{
+	struct perfetto *p = t->state;
+	_cleanup_free_ uint8_t *deflated = NULL;
+	uint8_t head[SMALL], inner[SMALL], *to;
+	size_t room, n;
+	int r;
+
+	strbuf_reset(&p->packets);
+	p->categories = 0;
+	add_head(p);
+	for (uint32_t i = 0; i < t->n; i++)
+		put_event(t, &t->events[i]);
+	room = deflateBound(&p->z, (uLong)p->packets.len);
+	deflated = p->packets.failed ? NULL : malloc(room);
+	if (!deflated)
+		return -ENOMEM;
+	r = deflate_block(p, deflated, room, &n);
+	if (r < 0)
+		return r;
+	to = proto_varint(proto_tag(inner, PACKET_COMPRESSED, PROTO_BYTES), n);
+	room = (size_t)(to - inner);
+	to = proto_varint(proto_tag(head, TRACE_PACKET, PROTO_BYTES), room + n);
+	strbuf_add(&t->out, head, (size_t)(to - head));
+	strbuf_add(&t->out, inner, room);
+	strbuf_add(&t->out, deflated, n);
+	return 0;
+}
+
+static int perfetto_init(struct timeline *t)
+{
+	struct perfetto *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	strbuf_init(&p->packets, 0);
+	if (deflateInit(&p->z, Z_BEST_SPEED) != Z_OK) {
+		free(p);
+		return -ENOMEM;
+	}
+	t->state = p;
+	return 0;
+}
+
+static void perfetto_done(struct timeline *t)
+{
+	struct perfetto *p = t->state;
+
+	if (!p)
+		return;
+	deflateEnd(&p->z);
+	strbuf_done(&p->packets);
+	free(p);
+}
+
+const struct timeline_encoder timeline_perfetto = {
+	.init = perfetto_init,
+	.block = perfetto_block,
+	.done = perfetto_done,
+};

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/hashmap.h"
+#include "base/strbuf.h"
+#include "timeline/timeline.h"
+
+struct timeline_text {
+	uint32_t at; /* in the texts' bytes */
+	uint32_t named, keyed; /* number of the newest block that has it, as a name and as a key */
+};
+
+/* All but `block` may be NULL. */
+struct timeline_encoder {
+	int (*init)(struct timeline *timeline); /* sets `state`; -ENOMEM */
+	void (*done)(struct timeline *timeline);
+	int (*block)(struct timeline *timeline); /* appends it to `out`; -errno */
+	void (*end)(struct timeline *timeline); /* appends what ends a file */
+};
+
+extern const struct timeline_encoder timeline_perfetto, timeline_chrome;
+
+struct timeline {
+	const struct timeline_encoder *encoder;
+	struct timeline_ops ops;
+	void *userdata;
+	int failed; /* the first write's that did */
+	struct strbuf bytes; /* of all texts, each with its NUL */
+	struct timeline_text *texts;
+	struct hashmap text_by;
+	uint32_t texts_n, texts_cap;
+	struct timeline_track *tracks;
+	uint32_t *described; /* by track: number of the newest block that describes it */
+	uint32_t tracks_n, tracks_cap;
+	uint32_t block; /* number of the one that is collected, from 1 */
+	uint32_t n;
+	struct timeline_event *events; /* TIMELINE_BLOCK */
+	struct strbuf out;
+	void *state; /* the encoder's */
+};
+
+static inline const char *text_at(const struct timeline *timeline, uint32_t text)
+{
+	return timeline->bytes.data + timeline->texts[text].at;
+}
+
+extern const char *const timeline_category_names[TIMELINE_CATEGORIES];
+/* "128x1x1". */
+enum { TIMELINE_DIMENSIONS_TEXT = 32 };
+void timeline_dimensions_text(uint64_t dimensions, char text[static TIMELINE_DIMENSIONS_TEXT]);

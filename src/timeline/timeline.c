@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timeline/private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { DIMENSION_BITS = 21, DIMENSION_MAX = (1 << DIMENSION_BITS) - 1 };
+
+const char *const timeline_category_names[TIMELINE_CATEGORIES] = {
+#define CATEGORY(id_, name_) [TIMELINE_##id_] = name_,
+#include "timeline/categories.def"
+#undef CATEGORY
+};
+
+/* ---- texts and tracks ---- */
+
+static int timeline_grow(void *array, uint32_t n, uint32_t *cap, uint32_t max, size_t size)
+{
+	uint32_t wanted = *cap ? 2 * *cap : 256;
+	void *old, *grown;
+
+	if (n < *cap)
+		return 0;
+	if (n >= max)
+		return -ENOBUFS;
+	memcpy(&old, array, sizeof(old));
+	grown = reallocarray(old, wanted, size);
+	if (!grown)
+		return -ENOMEM;
+	memcpy(array, &grown, sizeof(grown));
+	*cap = wanted;
+	return 0;
+}
+
+static int new_text(struct timeline *t, const char *text, uint64_t key)
+{
+	int r = t->bytes.len + strlen(text) + 1 > TIMELINE_TEXT_BYTES ? -ENOBUFS : 0;
+
+	if (r == 0)
+		r = timeline_grow(&t->texts, t->texts_n, &t->texts_cap, TIMELINE_TEXTS_MAX,
+				  sizeof(*t->texts));
+	if (r == 0)
+		r = hashmap_put(&t->text_by, key, t->texts_n);
+	if (r < 0)
+		return r;
+	t->texts[t->texts_n] = (struct timeline_text){ .at = (uint32_t)t->bytes.len };
+	strbuf_add(&t->bytes, text, strlen(text) + 1);
+	if (t->bytes.failed) {
+		hashmap_del(&t->text_by, key);
+		return -ENOMEM;
+	}
+	t->texts_n++;
+	return 0;
+}
+
+int timeline_text(struct timeline *t, const char *text, uint32_t *ret_text)
+{
+	char clean[TIMELINE_TEXT_MAX];
+	uint32_t found;
+	uint64_t key;
+	int r;
+
+	snprintf(clean, sizeof(clean), "%s", text);
+	utf8_sanitize(clean);
+	for (char *c = clean; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	key = hash_bytes_secret(clean, strlen(clean));
+	if (hashmap_get(&t->text_by, key, &found) && STRV_EQ(text_at(t, found), clean)) {
+		*ret_text = found;
+		return 0;
+	}
+	r = new_text(t, clean, key);
+	if (r == 0)
+		*ret_text = t->texts_n - 1;
+	return r;
+}
+
+int timeline_track(struct timeline *t, const struct timeline_track *track, uint32_t *ret_track)
+{
+	uint32_t cap = t->tracks_cap;
+	int r = timeline_grow(&t->described, t->tracks_n, &cap, TIMELINE_TRACKS_MAX, sizeof(*t->described));
+
+	if (r == 0)
+		r = timeline_grow(&t->tracks, t->tracks_n, &t->tracks_cap, TIMELINE_TRACKS_MAX,
+				  sizeof(*t->tracks));
+	if (r < 0)
+		return r;
+	t->described[t->tracks_n] = 0;
+	t->tracks[t->tracks_n] = *track;
+	*ret_track = t->tracks_n++;
+	return 0;
+}
+
+uint64_t timeline_dimensions(const uint32_t at[static 3])
+{
+	uint64_t packed = 0;
+
+	for (unsigned i = 0; i < 3; i++)
+		packed = packed << DIMENSION_BITS | MIN(at[i], (uint32_t)DIMENSION_MAX);
+	return packed;
+}
+
+void timeline_dimensions_text(uint64_t dimensions, char text[static TIMELINE_DIMENSIONS_TEXT])
+{
+	snprintf(text, TIMELINE_DIMENSIONS_TEXT, "%ux%ux%u",
+		 (unsigned)(dimensions >> 2 * DIMENSION_BITS & DIMENSION_MAX),
+		 (unsigned)(dimensions >> DIMENSION_BITS & DIMENSION_MAX),
+		 (unsigned)(dimensions & DIMENSION_MAX));
+}
+
+/* ---- writing ---- */
+
+static int write_out(struct timeline *t)
+{
+	if (t->failed == 0 && t->out.failed)
+		t->failed = -ENOMEM;
+	if (t->failed == 0 && t->out.len > 0)
+		t->failed = t->ops.write(t->out.data, t->out.len, t->userdata);
+	strbuf_reset(&t->out);
+	return t->failed;
+}
+
+int timeline_flush(struct timeline *t)
+{
+	int r;
+
+	if (t->n == 0 || t->failed)
+		return t->failed;
+	r = t->encoder->block(t);
+	if (r < 0)
+		t->failed = r;
+	t->n = 0;
+	t->block++;
+	return write_out(t);
+}
+
+int timeline_add(struct timeline *t, const struct timeline_event *event)
+{
+	if (t->failed)
+		return t->failed;
+	if (event->type == TIMELINE_VALUE && !isfinite(event->value))
+		return -EINVAL;
+	t->events[t->n++] = *event;
+	return t->n == TIMELINE_BLOCK ? timeline_flush(t) : 0;
+}
+
+int timeline_finish(struct timeline *t)
+{
+	int r = timeline_flush(t);
+
+	if (r == 0 && t->encoder->end)
+		t->encoder->end(t);
+	return r < 0 ? r : write_out(t);
+}
+
+int timeline_new(enum timeline_format format, const struct timeline_ops *ops, void *userdata,
+		 struct timeline **ret_timeline)
+{
+	_cleanup_(timeline_freep) struct timeline *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->encoder = format == TIMELINE_PERFETTO ? &timeline_perfetto : &timeline_chrome;
+	t->ops = *ops;
+	t->userdata = userdata;
+	t->block = 1;
+	strbuf_init(&t->bytes, 0);
+	strbuf_init(&t->out, 0);
+	t->events = calloc(TIMELINE_BLOCK, sizeof(*t->events));
+	r = t->events ? 0 : -ENOMEM;
+	if (r == 0 && t->encoder->init)
+		r = t->encoder->init(t);
+	if (r < 0)
+		return r;
+	*ret_timeline = TAKE_PTR(t);
+	return 0;
+}
+
+void timeline_free(struct timeline *t)
+{
+	if (!t)
+		return;
+	if (t->encoder->done)
+		t->encoder->done(t);
+	free(t->events);
+	free(t->texts);
+	free(t->tracks);
+	free(t->described);
+	hashmap_done(&t->text_by);
+	strbuf_done(&t->bytes);
+	strbuf_done(&t->out);
+	free(t);
+}

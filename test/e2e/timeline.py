@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpusonde trace --timeline: what the file has is what was counted, in both formats, and opens however tracing ends."""
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from lib import perfetto
+from lib.e2e import BUILD, GPUSONDE, SIMULATED, SOURCE, Skip, command, contains, environment, equal, run, wait_for
+from lib.traced import SCENARIO, tracing
+
+SIM = f"{BUILD}/sim/cuda"
+ENV = environment(LD_LIBRARY_PATH=SIM, GPUSONDE_NVML_LIBRARY=SIMULATED, GPUSONDE_SIM_SCENARIO=SCENARIO, GPUSONDE_SIM_CUDA_KERNEL_US="50")
+SCRIPT = ("alloc 4096; copy h2d 4096; repeat 30; launch 3 64; end; sync; threads 3; stream create; repeat 10; launch; end; sync stream; end;"
+          "bad alloc; fork; launch; sync; end; free")
+# Calls whose return is not probed are marks, not slices.
+ENTRIES = {"__cudaRegisterFunction", "__cudaRegisterFatBinary"}
+
+
+def traced(path, *program, flags=(), env=ENV):
+    tracing()
+    done = command("trace", "--socket=none", f"--timeline={path}", "--json", f"--output={path}.sums", *flags, "--", *program, env=env)
+    equal(done.returncode, 0, done.stderr)
+    with open(f"{path}.sums") as file:
+        return done, json.load(file)
+
+
+def counted(sums):
+    """function -> calls, nested ones too, of all processes."""
+    return collections.Counter({call["api"]: call["count"] for call in sums["calls"] if call["count"]})
+
+
+def perfetto_of(path, whole=True):
+    with open(path, "rb") as file:
+        return perfetto.read(file.read(), whole)
+
+
+def calls_of(timeline):
+    found = [s.name for s in timeline.slices if s.track.kind == "thread"] + [i.name for i in timeline.instants if i.track.kind == "thread"]
+    return collections.Counter(found)
+
+
+def test_perfetto():
+    with tempfile.TemporaryDirectory() as tmp:
+        done, sums = traced(f"{tmp}/x.pftrace", f"{SIM}/workload", SCRIPT)
+        timeline = perfetto_of(f"{tmp}/x.pftrace")
+    equal(done.stderr, "")
+    found = calls_of(timeline)
+    for call, calls in counted(sums).items():
+        equal(found[call], calls, call)
+    threads = {t.tid: t for t in timeline.tracks.values() if t.kind == "thread"}
+    processes = {t.uuid: t for t in timeline.tracks.values() if t.kind == "process"}
+    equal(len(threads), 5, "the program, its three threads and its child")
+    equal({t.name for t in processes.values()}, {"workload"})
+    equal({t.pid for t in processes.values()}, {t.pid for t in threads.values()})
+    # CUDA cannot be used after fork: that launch fails.
+    (refused,) = [s for s in timeline.named("cudaLaunchKernel") if "result" in s.args]
+    equal((refused.args["result"], refused.flows), (3, []))
+    launches = [s for s in timeline.named("cudaLaunchKernel") if s is not refused]
+    equal({s.args["kernel"] for s in launches}, {"work"})
+    equal(collections.Counter(s.args["grid"] for s in launches)["3x1x1"], 30)
+    (failed,) = [s for s in timeline.named("cudaMalloc") if "result" in s.args]
+    equal(failed.args["result"], 2)
+    # Each launch is joined to the span of its stream that covers it.
+    spans = {flow: s for s in timeline.named("kernels (estimate)") for flow in s.flows}
+    for launch in launches:
+        (flow,) = launch.flows
+        assert spans[flow].begin <= launch.begin <= spans[flow].end, f"{launch} is not in {spans[flow]}"
+    equal(sum(s.args["launches"] for s in timeline.named("kernels (estimate)")), len(launches))
+    equal({s.track.name.split(" stream")[0] for s in timeline.named("kernels (estimate)")}, {"GPU 0 default", "GPU 0"})
+    assert all(s.depth == 0 for s in timeline.named("kernels (estimate)"))
+
+
+def test_chrome():
+    with tempfile.TemporaryDirectory() as tmp:
+        _, sums = traced(f"{tmp}/x.json", f"{SIM}/workload", SCRIPT)
+        with open(f"{tmp}/x.json") as file:
+            events = json.load(file)
+    found = collections.Counter(e["name"] for e in events if e["ph"] in "Xi" and e["cat"] == "cuda")
+    for call, calls in counted(sums).items():
+        equal(found[call], calls, call)
+    assert all(e["dur"] >= 0 and e["ts"] > 0 for e in events if e["ph"] == "X")
+    named = {(e["pid"], e["tid"]) for e in events if e["ph"] == "M"}
+    equal({(e["pid"], e["tid"]) for e in events if e["ph"] in "Xi"} - named, set(), "tracks without a name")
+    # An arrow ends in the span of a stream.
+    ends = {e["id"]: e for e in events if e["ph"] == "f"}
+    assert ends and all(e["id"] in ends for e in events if e["ph"] == "s")
+
+
+def test_fields_are_perfettos():
+    """protoc, by the numbers of Perfetto's own files."""
+    if not shutil.which("protoc"):
+        raise Skip("protoc is not installed")
+    with tempfile.TemporaryDirectory() as tmp:
+        traced(f"{tmp}/x.pftrace", f"{SIM}/workload", SCRIPT)
+        with open(f"{tmp}/x.pftrace", "rb") as file:
+            data = file.read()
+    plain = b"".join(perfetto.inflated(data))
+    done = subprocess.run(["protoc", f"--proto_path={SOURCE}/test/timeline", "--decode=perfetto.protos.Trace", "perfetto.proto"], input=plain,
+                          capture_output=True, check=False)
+    equal(done.returncode, 0, done.stderr.decode())
+    text = done.stdout.decode()
+    unknown = [line for line in text.splitlines() if line.strip()[:1].isdigit()]
+    equal(unknown, [], "fields that the .proto file does not have")
+    contains(text, "type: TYPE_SLICE_BEGIN")
+    contains(text, 'process_name: "workload"')
+
+
+def test_gpus():
+    with tempfile.TemporaryDirectory() as tmp:
+        traced(f"{tmp}/x.pftrace", f"{SIM}/workload", "launch; sync; sleep 2500", env=dict(ENV, GPUSONDE_SIM_SCENARIO=""))
+        timeline = perfetto_of(f"{tmp}/x.pftrace")
+    gpus = {t.uuid: t for t in timeline.tracks.values() if t.name.startswith("GPU ") and t.parent is None}
+    equal(len(gpus), 8)
+    power = [v for v in timeline.values if v.track.name == "power, watts"]
+    equal({v.track.parent for v in power}, set(gpus))
+    for uuid in gpus:
+        times = [v.time for v in power if v.track.parent == uuid]
+        assert len(times) >= 2 and times == sorted(times), times
+    # One clock: the readings are around the calls.
+    (sync,) = timeline.named("cudaDeviceSynchronize")
+    assert min(v.time for v in power) < sync.end < max(v.time for v in power)
+    clocks = timeline.clocks[0]
+    assert abs(clocks[3] - sync.end) < 60e9, f"{clocks} and {sync}"
+    throttled = [s for s in timeline.slices if s.track.name == "clocks throttled by"]
+    assert throttled and all(s.track.parent in gpus and s.begin < s.end for s in throttled), throttled
+
+
+def test_killed():
+    """kill -9 while it is written: what was written opens."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        for name in ("x.pftrace", "x.json"):
+            path = f"{tmp}/{name}"
+            with subprocess.Popen([f"{SIM}/spin", "__cudaLaunchKernel", "--seconds", "60"], env=ENV, stdout=subprocess.DEVNULL) as program:
+                with subprocess.Popen([GPUSONDE, "trace", "--socket=none", f"--timeline={path}", "-p", str(program.pid)], env=ENV,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tracer:
+                    wait_for(lambda: os.path.exists(path) and os.path.getsize(path) > 1 << 20, "a megabyte of timeline") # noqa: B023
+                    tracer.send_signal(signal.SIGKILL)
+                program.kill()
+            if name.endswith("pftrace"):
+                assert len(perfetto_of(path, whole=False).named("__cudaLaunchKernel")) > 4000
+                continue
+            with open(path) as file:
+                text = file.read()
+            events = json.loads(text[:text.rindex("\n")].rstrip(",") + "]")
+            assert len([e for e in events if e["name"] == "__cudaLaunchKernel"]) > 4000
+
+
+def test_lost():
+    """A small buffer and a fast program: what is lost is said in the file, to the event."""
+    with tempfile.TemporaryDirectory() as tmp:
+        done, sums = traced(f"{tmp}/x.pftrace", f"{SIM}/spin", "__cudaLaunchKernel", "--threads", "4", "--calls", "100000",
+                            flags=["--trace-buffer=64KiB"])
+        timeline = perfetto_of(f"{tmp}/x.pftrace")
+    calls = counted(sums)["__cudaLaunchKernel"]
+    equal(calls, 400000)
+    marks = [int(i.name.split()[0]) for i in timeline.instants if i.name.endswith("events lost")]
+    if not marks:
+        raise Skip("nothing was lost on this machine")
+    contains(done.stderr, f"{sum(marks)} events were lost")
+    launches = [s for s in timeline.slices if s.track.kind == "thread" and "LaunchKernel" in s.name]
+    assert len(launches) + sum(marks) >= calls, f"{len(launches)} slices and {sum(marks)} lost of {calls}"
+
+
+def test_hostile_names():
+    with tempfile.TemporaryDirectory() as tmp:
+        program = shutil.copy(f"{SIM}/workload", f"{tmp}/a\"\\\x1b<é")
+        for name in ("x.pftrace", "x.json"):
+            traced(f"{tmp}/{name}", program, "launch; sync")
+        names = {t.name for t in perfetto_of(f"{tmp}/x.pftrace").tracks.values() if t.kind == "process"}
+        with open(f"{tmp}/x.json", encoding="utf-8") as file:
+            json_names = {e["args"]["name"] for e in json.load(file) if e["ph"] == "M" and e["name"] == "process_name" and e["pid"] < 1 << 30}
+    equal(names, {"a\"\\?<é"})
+    equal(json_names, names)
+
+
+def test_refused():
+    for path, status, why in (("x.txt", 2, "it must be a file whose name ends in .pftrace or .json"),
+                              ("/nonexistent/x.json", 1, "cannot write /nonexistent/x.json: No such file or directory")):
+        done = command("trace", f"--timeline={path}", "--", "true", env=ENV)
+        equal(done.returncode, status, done.stderr)
+        contains(done.stderr, why)
+
+
+def test_a_full_disk():
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        os.symlink("/dev/full", f"{tmp}/x.json")
+        done = command("trace", "--socket=none", f"--timeline={tmp}/x.json", "--", f"{SIM}/workload", "launch; sync", env=ENV)
+    equal(done.returncode, 1, done.stderr)
+    contains(done.stderr, "No space left on device")
+    contains(done.stdout, '"cudaLaunchKernel":{"count":1')
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <zlib.h>
+
+#include "base/strbuf.h"
+#include "timeline/timeline.h"
+
+static struct strbuf written;
+static unsigned writes;
+static int fails; /* -errno of the next writes */
+static struct timeline *timeline;
+
+static int take(const void *data, size_t n, void *userdata)
+{
+	assert_ptr_equal(userdata, &written);
+	writes++;
+	if (fails)
+		return fails;
+	strbuf_add(&written, data, n);
+	return 0;
+}
+
+static void open_as(enum timeline_format format)
+{
+	static const struct timeline_ops ops = { .write = take };
+
+	writes = 0;
+	fails = 0;
+	strbuf_init(&written, 0);
+	assert_int_equal(timeline_new(format, &ops, &written, &timeline), 0);
+}
+
+static int close_it(void **state)
+{
+	(void)state;
+	timeline_free(timeline);
+	strbuf_done(&written);
+	return 0;
+}
+
+static uint32_t text(const char *string)
+{
+	uint32_t number = 0;
+
+	assert_int_equal(timeline_text(timeline, string, &number), 0);
+	return number;
+}
+
+static uint32_t track(struct timeline_track track, const char *name)
+{
+	uint32_t number = 0;
+
+	track.name = text(name);
+	assert_int_equal(timeline_track(timeline, &track, &number), 0);
+	return number;
+}
+
+static uint32_t process(void)
+{
+	return track((struct timeline_track){ .kind = TIMELINE_PROCESS, .parent = TIMELINE_NONE, .pid = 7 },
+		     "train \"x\\");
+}
+
+static struct timeline_event slice(uint32_t on, const char *name, uint64_t begin_ns, uint64_t end_ns)
+{
+	return (struct timeline_event){ .type = TIMELINE_SLICE,
+					.category = TIMELINE_CUDA,
+					.track = on,
+					.name = text(name),
+					.begin_ns = begin_ns,
+					.end_ns = end_ns };
+}
+
+static void texts_are_numbered_once_and_cleaned(void **state)
+{
+	char longer[2 * TIMELINE_TEXT_MAX];
+	uint32_t first;
+
+	(void)state;
+	open_as(TIMELINE_CHROME);
+	first = text("a");
+	assert_int_not_equal(text("b"), first);
+	assert_int_equal(text("a"), first);
+	assert_int_equal(text("\x1b["), text("?["));
+	memset(longer, 'x', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	first = text(longer);
+	longer[TIMELINE_TEXT_MAX - 1] = '\0';
+	assert_int_equal(text(longer), first);
+}
+
+static void tracks_have_a_limit(void **state)
+{
+	const struct timeline_track one = { .kind = TIMELINE_GROUP, .parent = TIMELINE_NONE };
+	uint32_t number;
+
+	(void)state;
+	open_as(TIMELINE_CHROME);
+	for (unsigned i = 0; i < TIMELINE_TRACKS_MAX; i++)
+		assert_int_equal(timeline_track(timeline, &one, &number), 0);
+	assert_int_equal(timeline_track(timeline, &one, &number), -ENOBUFS);
+}
+
+static void texts_have_a_limit(void **state)
+{
+	char name[TIMELINE_TEXT_MAX];
+	uint32_t number = 0, n = 0;
+	int r = 0;
+
+	(void)state;
+	open_as(TIMELINE_CHROME);
+	while (r == 0 && n <= TIMELINE_TEXT_BYTES / TIMELINE_TEXT_MAX + 1) {
+		snprintf(name, sizeof(name), "%0*u", TIMELINE_TEXT_MAX - 1, n++);
+		r = timeline_text(timeline, name, &number);
+	}
+	assert_int_equal(r, -ENOBUFS);
+	/* Those that are there stay usable. */
+	snprintf(name, sizeof(name), "%0*u", TIMELINE_TEXT_MAX - 1, 0);
+	assert_int_equal(timeline_text(timeline, name, &number), 0);
+	assert_int_equal(number, 0);
+}
+
+static void chrome_has_complete_events(void **state)
+{
+	static const uint32_t grid[3] = { 4, 2, UINT32_MAX };
+	struct timeline_event event;
+	uint32_t of, thread, stream, counter;
+
+	(void)state;
+	open_as(TIMELINE_CHROME);
+	of = process();
+	thread = track((struct timeline_track){ .kind = TIMELINE_THREAD, .parent = of, .pid = 7, .tid = 8 },
+		       "t");
+	stream = track((struct timeline_track){ .kind = TIMELINE_CHILD, .parent = of }, "s");
+	counter = track((struct timeline_track){ .kind = TIMELINE_COUNTER, .parent = of }, "power");
+	event = slice(thread, "launch", 1500, 2001);
+	event.flow = 3;
+	event.args_n = 4;
+	event.args[0] = (struct timeline_arg){ text("grid"), TIMELINE_DIMENSIONS, timeline_dimensions(grid) };
+	event.args[1] = (struct timeline_arg){ text("addr"), TIMELINE_POINTER, 255 };
+	event.args[2] = (struct timeline_arg){ text("root"), TIMELINE_SIGNED, (uint64_t)-1 };
+	event.args[3] = (struct timeline_arg){ text("kernel"), TIMELINE_TEXT, text("k\"") };
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	event = slice(stream, "kernels", 1500, 1500);
+	event.flow = 3;
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	event = (struct timeline_event){
+		.type = TIMELINE_VALUE, .track = counter, .begin_ns = 9000, .value = 0.5
+	};
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	assert_int_equal(writes, 0);
+	assert_int_equal(timeline_finish(timeline), 0);
+	assert_string_equal(
+		written.data,
+		"[\n"
+		"{\"ph\":\"M\",\"pid\":7,\"tid\":0,\"name\":\"process_name\","
+		"\"args\":{\"name\":\"train \\\"x\\\\\"}},\n"
+		"{\"ph\":\"M\",\"pid\":7,\"tid\":8,\"name\":\"thread_name\",\"args\":{\"name\":\"t\"}},\n"
+		"{\"ph\":\"X\",\"pid\":7,\"tid\":8,\"ts\":1.500,\"cat\":\"cuda\",\"name\":\"launch\","
+		"\"dur\":0.501,"
+		"\"args\":{\"grid\":\"4x2x2097151\",\"addr\":\"0xff\",\"root\":-1,\"kernel\":\"k\\\"\"}},\n"
+		"{\"ph\":\"s\",\"pid\":7,\"tid\":8,\"ts\":1.500,\"cat\":\"cuda\",\"name\":\"launch\","
+		"\"id\":3},\n"
+		"{\"ph\":\"M\",\"pid\":7,\"tid\":1073741826,\"name\":\"thread_name\","
+		"\"args\":{\"name\":\"s\"}},\n"
+		"{\"ph\":\"X\",\"pid\":7,\"tid\":1073741826,\"ts\":1.500,\"cat\":\"cuda\","
+		"\"name\":\"kernels\","
+		"\"dur\":0.000,\"args\":{}},\n"
+		"{\"ph\":\"f\",\"pid\":7,\"tid\":1073741826,\"ts\":1.500,\"cat\":\"cuda\","
+		"\"name\":\"launch\","
+		"\"id\":3,\"bp\":\"e\"},\n"
+		"{\"ph\":\"C\",\"pid\":7,\"tid\":0,\"ts\":9.000,\"cat\":\"cuda\",\"name\":\"power\","
+		"\"args\":{\"value\":0.5}}\n"
+		"]\n");
+}
+
+static void an_empty_one_is_valid(void **state)
+{
+	(void)state;
+	open_as(TIMELINE_CHROME);
+	assert_int_equal(timeline_flush(timeline), 0);
+	assert_int_equal(timeline_finish(timeline), 0);
+	assert_string_equal(written.data, "[]\n");
+}
+
+/* A packet of deflated packets, from @at on; returns what is in it, and moves @at behind it. */
+static uint8_t *inflate_block(size_t *at, size_t *ret_n)
+{
+	const uint8_t *data = (const uint8_t *)written.data;
+	uLongf n = 4 << 20;
+	uint8_t *block = malloc(n);
+	size_t length[2] = { 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		/* field 1, then 50, whose number takes two bytes */
+		*at += i == 0 ? 1 : 2;
+		for (unsigned shift = 0;; shift += 7) {
+			uint8_t byte = data[(*at)++];
+
+			length[i] |= (size_t)(byte & 0x7f) << shift;
+			if (byte < 0x80)
+				break;
+		}
+	}
+	assert_non_null(block);
+	assert_int_equal(uncompress(block, &n, data + *at, length[1]), Z_OK);
+	*at += length[1];
+	*ret_n = n;
+	return block;
+}
+
+static bool block_has(const uint8_t *block, size_t n, const char *wanted)
+{
+	return memmem(block, n, wanted, strlen(wanted));
+}
+
+/* Each block opens by itself: it has all names that it uses, and none that it does not. */
+static void perfetto_blocks_stand_alone(void **state)
+{
+	struct timeline_event event;
+	uint32_t of;
+	size_t at = 0, n;
+	uint8_t *block;
+
+	(void)state;
+	open_as(TIMELINE_PERFETTO);
+	of = process();
+	event = slice(of, "first", 1, 2);
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	assert_int_equal(timeline_flush(timeline), 0);
+	event = slice(of, "second", 3, 4);
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	event = slice(of, "third", 5, 6);
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	assert_int_equal(timeline_finish(timeline), 0);
+	block = inflate_block(&at, &n);
+	assert_true(block_has(block, n, "first") && block_has(block, n, "train"));
+	assert_false(block_has(block, n, "second"));
+	free(block);
+	block = inflate_block(&at, &n);
+	assert_true(block_has(block, n, "second") && block_has(block, n, "third") &&
+		    block_has(block, n, "train"));
+	assert_false(block_has(block, n, "first"));
+	free(block);
+	assert_int_equal(at, written.len);
+}
+
+/* The worst one: each argument of each event is a long text. */
+static void an_event_of_long_texts_fits(void **state)
+{
+	struct timeline_event event;
+	char name[TIMELINE_TEXT_MAX];
+	uint32_t key;
+	size_t at = 0, n;
+
+	(void)state;
+	open_as(TIMELINE_PERFETTO);
+	key = text("key");
+	event = slice(process(), "worst", 1, UINT64_MAX);
+	event.args_n = TIMELINE_ARGS;
+	memset(name, 'y', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (unsigned i = 0; i < TIMELINE_ARGS; i++)
+		event.args[i] = (struct timeline_arg){ key, TIMELINE_TEXT, text(name) };
+	for (unsigned i = 0; i < 64; i++)
+		assert_int_equal(timeline_add(timeline, &event), 0);
+	assert_int_equal(timeline_finish(timeline), 0);
+	free(inflate_block(&at, &n));
+	assert_in_range(n, 64UL * TIMELINE_ARGS * (TIMELINE_TEXT_MAX - 1),
+			66UL * TIMELINE_ARGS * TIMELINE_TEXT_MAX);
+}
+
+static void full_blocks_are_written(void **state)
+{
+	struct timeline_event event;
+
+	(void)state;
+	open_as(TIMELINE_PERFETTO);
+	event = slice(process(), "x", 1, 2);
+	for (unsigned i = 0; i < TIMELINE_BLOCK - 1; i++)
+		assert_int_equal(timeline_add(timeline, &event), 0);
+	assert_int_equal(writes, 0);
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	assert_int_equal(writes, 1);
+}
+
+static void a_failed_write_is_told_and_ends_it(void **state)
+{
+	struct timeline_event event;
+
+	(void)state;
+	open_as(TIMELINE_CHROME);
+	event = slice(process(), "x", 1, 2);
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	fails = -ENOSPC;
+	assert_int_equal(timeline_flush(timeline), -ENOSPC);
+	fails = 0;
+	assert_int_equal(timeline_add(timeline, &event), -ENOSPC);
+	assert_int_equal(timeline_finish(timeline), -ENOSPC);
+	assert_int_equal(written.len, 0);
+}
+
+static void what_is_no_number_is_no_value(void **state)
+{
+	struct timeline_event event = { .type = TIMELINE_VALUE, .value = (double)NAN };
+
+	(void)state;
+	open_as(TIMELINE_CHROME);
+	event.track = process();
+	assert_int_equal(timeline_add(timeline, &event), -EINVAL);
+	event.value = (double)INFINITY;
+	assert_int_equal(timeline_add(timeline, &event), -EINVAL);
+}
+
+#define TEST(name_) cmocka_unit_test_teardown(name_, close_it)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(texts_are_numbered_once_and_cleaned),
+		TEST(tracks_have_a_limit),
+		TEST(texts_have_a_limit),
+		TEST(chrome_has_complete_events),
+		TEST(an_empty_one_is_valid),
+		TEST(perfetto_blocks_stand_alone),
+		TEST(an_event_of_long_texts_fits),
+		TEST(full_blocks_are_written),
+		TEST(a_failed_write_is_told_and_ends_it),
+		TEST(what_is_no_number_is_no_value),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
