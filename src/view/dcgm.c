@@ -165,14 +165,19 @@ const struct dcgm_name *dcgm_name_of(const struct dcgm_page *d, const struct met
 	return d->style.names == DCGM_NAMES_49 ? &m->dcgm49 : &m->dcgm;
 }
 
+const char *dcgm_help_of(const struct dcgm_field *field, const struct dcgm_name *name)
+{
+	return field && STRV_EQ(field->name.name, name->name) ? field->help : NULL;
+}
+
 static void begin_row(struct dcgm_page *d, const struct metric *m)
 {
 	const struct dcgm_name *name = dcgm_name_of(d, m);
-	const struct dcgm_field *field = field_of(d, m);
+	const char *help = dcgm_help_of(field_of(d, m), name);
 
 	d->row = m;
-	dcgm_begin_family(d, name->name, field ? field->help : m->help,
-			  field ? NULL : dcgm_unit_words[m->unit][name->scale != 1],
+	dcgm_begin_family(d, name->name, help ? help : m->help,
+			  help ? NULL : dcgm_unit_words[m->unit][name->scale != 1],
 			  strcmp(name->type, "counter") == 0);
 }
 

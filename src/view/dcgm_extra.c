@@ -18,6 +18,7 @@ static const struct dcgm_name *begin_extra(struct dcgm_page *d, enum dcgm_extra 
 {
 	const struct dcgm_field *field = d->style.fields ? &d->style.fields->extras[extra] : NULL;
 	const struct dcgm_name *name = &dcgm_extras[extra][d->style.names];
+	const char *chosen;
 
 	if (field && !field->name.name)
 		return NULL;
@@ -25,7 +26,8 @@ static const struct dcgm_name *begin_extra(struct dcgm_page *d, enum dcgm_extra 
 		name = &field->name;
 	if (!name->name)
 		return NULL;
-	dcgm_begin_family(d, name->name, field ? field->help : help, field ? NULL : help_more,
+	chosen = dcgm_help_of(field, name);
+	dcgm_begin_family(d, name->name, chosen ? chosen : help, chosen ? NULL : help_more,
 			  strcmp(name->type, "counter") == 0);
 	return name;
 }

@@ -39,6 +39,8 @@ extern const char *const dcgm_unit_words[UNIT_MAX][2];
 bool dcgm_entity_current(const struct entity *e);
 /* DCGM truncates to an integer; the rest has six decimals. Ends the line. */
 void dcgm_add_value(struct strbuf *out, double value, bool integer);
+/* The file's text, which is of the unit that its spelling has: NULL under the other generation's name. */
+const char *dcgm_help_of(const struct dcgm_field *field, const struct dcgm_name *name);
 void dcgm_begin_family(struct dcgm_page *d, const char *name, const char *help, const char *help_more,
 		       bool counter);
 /* Its .name is NULL where the page does not have the metric. */

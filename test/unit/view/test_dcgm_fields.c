@@ -88,6 +88,9 @@ static void the_file_chooses_names_types_and_texts(_unused_ void **state)
 	text = page(s, &style);
 	assert_int_equal(families(text), 3);
 	assert_non_null(strstr(text, "# TYPE DCGM_FI_DEV_GPU_TEMP_CELSIUS"));
+	/* The file's text is of the other name, and maybe of another unit. */
+	assert_null(strstr(text, "as measured"));
+	assert_non_null(strstr(text, "# HELP DCGM_FI_DEV_FB_USED_BYTES He said"));
 	free(text);
 	fixture_free(s);
 	done(&f);
