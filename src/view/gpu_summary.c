@@ -48,6 +48,14 @@ static const struct {
 	{ "gpu_graphics_utilization_avg", CONTRACT_graphics_engine_active, AVERAGE },
 };
 
+/* Numbers by value, since none begins with 0. */
+static int compare_instances(const char *a, const char *b)
+{
+	size_t x = strlen(a), y = strlen(b);
+
+	return x != y ? (x > y) - (x < y) : strcmp(a, b);
+}
+
 static int compare_devices(const void *a, const void *b)
 {
 	const struct container_row *x = *(const struct container_row *const *)a;
@@ -55,7 +63,7 @@ static int compare_devices(const void *a, const void *b)
 	int order = strcmp(x->uuid, y->uuid);
 
 	if (order == 0)
-		order = strcmp(x->mig_instance, y->mig_instance);
+		order = compare_instances(x->mig_instance, y->mig_instance);
 	return order ? order : x < y ? -1 : x > y;
 }
 
