@@ -91,10 +91,25 @@ struct task_struct {
 	const struct cred *real_cred;
 	struct nsproxy *nsproxy;
 	struct pid *thread_pid;
-	int tgid;
+	void *stack; /* in the kernel */
+	int tgid, pid;
+	unsigned int __state; /* 0: it runs, or would if it had a CPU */
 	__u64 start_boottime;
 	char comm[16];
 } KERNEL_STRUCT;
+
+/* Before 5.14. */
+struct task_struct___state {
+	long state;
+} KERNEL_STRUCT;
+
+/* Whether the task waits for something, rather than for a CPU. */
+static __always_inline bool task_waits(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state) != 0;
+	return BPF_CORE_READ((struct task_struct___state *)task, state) != 0;
+}
 
 /*
  * Loads a member of the context. In assembly, since the compiler would merge loads at several offsets into

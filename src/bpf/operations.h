@@ -64,6 +64,16 @@ enum trace_op {
 	/* PyTorch (bpf/operators.h); only counted, and said of what is called within it */
 	TRACE_OP_OPERATOR,
 	TRACE_OP_BINDING, /* the function of Python's binding that calls an operator; only counted */
+	/* CPython (bpf/garbage.h, bpf/gil.h). */
+	TRACE_OP_PYTHON_CALL, /* a function that calls an object of Python; only counted */
+	/* when it has ended; kind: generation, TRACE_GENERATION_UNKNOWN */
+	TRACE_OP_PYTHON_GC,
+	TRACE_OP_PYTHON_GC_PHASE, /* no event; argument 0 or 1 points at "stop" when garbage was collected */
+	/*
+	 * Of no probe: the thread has waited for its interpreter's lock. size: how often; duration_ns:
+	 * together; addr: the longest, in ns
+	 */
+	TRACE_OP_PYTHON_GIL,
 	/*
 	 * cuBLAS (blas/blas.h). A multiplication: addr: m, other: n, stream: k, size: the batch, handle:
 	 * cuBLAS's, kind: TRACE_GEMM_TYPES
@@ -118,11 +128,15 @@ enum trace_op {
 	/* other: depth that it ends; of the outermost, stream: when it began; handle: its operations */
 	TRACE_OP_NCCL_GROUP_END,
 	TRACE_OPS,
+	TRACE_OP_PYTHON_FIRST = TRACE_OP_PYTHON_CALL,
+	TRACE_OP_PYTHON_LAST = TRACE_OP_PYTHON_GIL,
 	TRACE_OP_NCCL_FIRST = TRACE_OP_NCCL_ALL_REDUCE,
 	TRACE_OP_NCCL_LAST = TRACE_OP_NCCL_GROUP_END,
 	/* Those that move data: collectives and point to point. */
 	TRACE_OP_NCCL_LAST_MOVING = TRACE_OP_NCCL_WAIT_SIGNAL,
 };
+
+enum { TRACE_GENERATION_UNKNOWN = -1 };
 
 /* The environment variables by which a process selects its devices. */
 enum trace_variable {

@@ -120,6 +120,7 @@ enum trace_table {
 	TRACE_TABLE_OPERATORS, /* calls of operators, by process */
 	TRACE_TABLE_NESTS, /* threads in operators */
 	TRACE_TABLE_WALKS, /* threads whose stacks were walked */
+	TRACE_TABLE_PYTHON, /* threads that waited for Python's lock, or collect garbage */
 	TRACE_TABLES,
 };
 
@@ -142,6 +143,7 @@ enum { TRACE_SHARE = 7, TRACE_OWNERS = 4096 };
 /* Map `shares`, hash by owner. User space deletes entries that are all 0. */
 struct trace_share {
 	__s32 used[TRACE_TABLES]; /* below 0 by chance, if the entry was deleted meanwhile */
+	__u32 pad;
 	/* CLOCK_MONOTONIC, when a process of the owner's last got no entry in `procs` */
 	__u64 lost_ns;
 };

@@ -123,7 +123,7 @@ enum { TRACE_PYTHON_FRAME = 96, TRACE_PYTHON_CODE = 96, TRACE_PYTHON_STATE = 256
  * names them.
  */
 struct trace_python {
-	__u64 runtime; /* address of _PyRuntime */
+	__u64 runtime, runtime_end; /* _PyRuntime; equal where its size is not known */
 	__u32 interpreters; /* _PyRuntimeState: interpreters.head */
 	__u32 current; /* gilstate.tstate_current; 0: none (3.12 and later) */
 	__u32 interpreter_next, interpreter_threads; /* PyInterpreterState */

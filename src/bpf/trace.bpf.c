@@ -9,6 +9,7 @@
  *   empty_*      do nothing, for measuring the cost of a probe
  *   task_exit    removes the thread, and with the last thread its process
  *   task_exec    removes the process's state from before exec
+ *   task_switch  a thread is taken off a CPU, and another one put on it; loaded only for Python's lock
  *   entry_free   run by user space: deletes an entry of the sums
  *
  * A thread has one frame in each layer (enum trace_layer), for its outermost probed call there. The stack
@@ -28,6 +29,8 @@
 #include "bpf/sums.h"
 #include "bpf/variables.h"
 #include "bpf/stacks.h"
+#include "bpf/gil.h"
+#include "bpf/garbage.h"
 
 /* ---- end of a call ---- */
 
@@ -381,6 +384,8 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 		return operator_enter(id, sp, call, link_register(ctx));
 	if (spec->op == TRACE_OP_BINDING)
 		return binding_enter(id, call);
+	if (spec->op >= TRACE_OP_PYTHON_FIRST && spec->op <= TRACE_OP_PYTHON_LAST)
+		return python_enter(id, spec->op, call, register_arg(ctx, 0), register_arg(ctx, 1));
 	if (spec->op == TRACE_OP_INIT && !(thread->flags & TRACE_PROC_QUIET))
 		variables_send(spec, call);
 	if (thread->above || spec->layer != TRACE_LAYER_CUDA) {
@@ -567,6 +572,7 @@ static __always_inline void thread_remove(struct trace_counters *c, __u64 id)
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 	__u64 owner;
 
+	python_remove(id);
 	if (!thread)
 		return;
 	owner = thread->owner;
@@ -659,6 +665,21 @@ int task_fork(struct bpf_raw_tracepoint_args *ctx)
 	/* Of others user space hears with their first call: so there are no more of them than of `procs`. */
 	if (python && proc && proc->flags & TRACE_PROC_FOLLOW)
 		bpf_map_update_elem(&pythons, &to, python, BPF_ANY);
+	return 0;
+}
+
+/* A thread is taken off a CPU, and another one put on it. */
+SEC("raw_tracepoint/sched_switch")
+int task_switch(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *from = (void *)ctx->args[1], *to = (void *)ctx->args[2];
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 tgid = id >> 32;
+	bool preempted = ctx->args[0] & 1;
+
+	if (!preempted && bpf_map_lookup_elem(&pythons, &tgid) && task_waits(from))
+		gil_off(id);
+	gil_on((__u64)BPF_CORE_READ(to, tgid) << 32 | (__u32)BPF_CORE_READ(to, pid));
 	return 0;
 }
 

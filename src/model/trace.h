@@ -61,7 +61,7 @@ enum { TRACED_VALUES = 8, TRACED_TEXT = 64 };
 struct traced_call {
 	uint32_t process; /* index */
 	const char *api; /* static */
-	const char *layer; /* "cuda" (the runtime, too), "blas", "nccl", static; NULL: the user named it */
+	const char *layer; /* "cuda" (the runtime, too), "blas", ...; static; NULL: the user named it */
 	uint64_t count, nested;
 	/* calls with a traced return; the fields below cover only these, and are unknown if there are none */
 	uint64_t timed;
@@ -221,8 +221,8 @@ struct trace_view {
 	struct traced_argument *arguments; /* of all_calls; an allocation of its own, or NULL */
 	struct nccl_view *nccl; /* an allocation of its own; NULL: NCCL is not traced */
 	struct blas_view *blas; /* the same of cuBLAS */
-	/* by estimated time, then by calls, the most first; an allocation of its own; NULL: not traced */
-	struct traced_operator *operators;
+	struct python_view *python; /* of CPython */
+	struct traced_operator *operators; /* by estimated time, then by calls, the most first */
 };
 
 /*

@@ -130,6 +130,7 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 	both->operators = TAKE_PTR(view->operators);
 	both->operators_n = view->operators_n;
 	both->blas = TAKE_PTR(view->blas);
+	both->python = TAKE_PTR(view->python);
 	both->nccl = TAKE_PTR(view->nccl);
 	trace_view_unref(view);
 	return both;

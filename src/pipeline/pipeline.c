@@ -11,7 +11,7 @@ static int figures_event(const struct trace_header *event, uint32_t size, void *
 {
 	struct pipeline *pipeline = userdata;
 
-	if (!nccl_is_event(event) && !blas_is_event(event))
+	if (!nccl_is_event(event) && !blas_is_event(event) && !python_is_event(event))
 		cuda_event(pipeline->cuda, event, size);
 	if (pipeline->nccl)
 		nccl_event(pipeline->nccl, event, size);

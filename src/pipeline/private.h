@@ -6,6 +6,7 @@
 #pragma once
 
 #include "blas/blas.h"
+#include "python/figures.h"
 #include "nccl/nccl.h"
 #include "pipeline/pipeline.h"
 #include "proc/proc.h"

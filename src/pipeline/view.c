@@ -101,6 +101,8 @@ static const char *layer_name(enum trace_layer layer)
 		return "blas";
 	case TRACE_LAYER_NCCL:
 		return "nccl";
+	case TRACE_LAYER_PYTHON:
+		return "python";
 	default:
 		return NULL;
 	}

@@ -21,20 +21,24 @@ enum {
 	/* CPU time for a file's symbols: those of a program with Python in it may be millions. */
 	SYMBOLS_MS = 500,
 	PAGE = 4096,
+	RUNTIME_MAX = 16 << 20, /* bytes that _PyRuntime may claim; it has 0.5 MiB in 3.12 */
 };
 
 struct symbols {
 	uint64_t runtime, version; /* addresses as linked; 0: none */
+	uint64_t runtime_n; /* bytes of _PyRuntime; 0: not known */
 };
 
 static int on_object(const struct elf_symbol *symbol, void *userdata)
 {
 	struct symbols *found = userdata;
 
-	if (strcmp(symbol->name, "_PyRuntime") == 0)
+	if (strcmp(symbol->name, "_PyRuntime") == 0) {
 		found->runtime = symbol->address;
-	else if (strcmp(symbol->name, "Py_Version") == 0)
+		found->runtime_n = MIN(symbol->size, (uint64_t)RUNTIME_MAX);
+	} else if (strcmp(symbol->name, "Py_Version") == 0) {
 		found->version = symbol->address;
+	}
 	return found->runtime && found->version;
 }
 
@@ -107,6 +111,7 @@ static int find_in(int fd, const struct proc_map *map, const char *name, size_t 
 		r = python_layout(*ret_version, ret_python);
 	}
 	ret_python->runtime = bias + symbols.runtime;
+	ret_python->runtime_end = ret_python->runtime + symbols.runtime_n;
 	return r;
 }
 

@@ -6,6 +6,7 @@
  *                     trace_python)
  *   layout.h          offsets of structures: tables up to 3.12, what the interpreter itself says from 3.13 on
  *   lines.h, text.h   tables of lines, and strings, as CPython has them in memory
+ *   figures.h         waits for the interpreter's lock, collections of garbage
  *   stacks.h          from CODE and STACK events to functions, files and lines
  *
  * Invariants

@@ -31,6 +31,7 @@ static const struct {
 	[ATTACH_LIFE_EXIT] = { "task_exit", "sched_process_exit" },
 	[ATTACH_LIFE_EXEC] = { "task_exec", "sched_process_exec" },
 	[ATTACH_LIFE_FORK] = { "task_fork", "sched_process_fork" },
+	[ATTACH_LIFE_SWITCH] = { "task_switch", "sched_switch" },
 };
 
 static int watch_lives(struct attach_backend *backend, enum attach_life life)
@@ -61,6 +62,7 @@ static int set_room(struct attach_backend *backend)
 		[TRACE_TABLE_LAYERS] = "layers", [TRACE_TABLE_STATS] = "stats",
 		[TRACE_TABLE_ERRORS] = "errors", [TRACE_TABLE_OPERATORS] = "operators",
 		[TRACE_TABLE_NESTS] = "nests",   [TRACE_TABLE_WALKS] = "walks",
+		[TRACE_TABLE_PYTHON] = "python_threads",
 	};
 	struct trace_share share = { 0 };
 	uint64_t rest = TRACE_OWNER_REST;
@@ -113,6 +115,17 @@ static int start(struct attach_backend *backend, struct attach_error *ret_error)
 	return r;
 }
 
+static int start_python(struct attach_backend *backend, struct attach_error *ret_error)
+{
+	int r = watch_lives(backend, ATTACH_LIFE_SWITCH);
+
+	if (r < 0)
+		attach_error_set(ret_error,
+				 "waits for Python's lock cannot be traced (tracepoint sched_switch): %s",
+				 strerror(-r));
+	return r;
+}
+
 static int backend_try(const struct attach_way *way, const struct attach_config *config,
 		       struct attach_backend **ret_backend, struct attach_error *ret_error)
 {
@@ -130,6 +143,8 @@ static int backend_try(const struct attach_way *way, const struct attach_config 
 		r = way->try(backend, ret_error);
 	if (r == 0)
 		r = start(backend, ret_error);
+	if (r == 0 && config->python)
+		r = start_python(backend, ret_error);
 	if (r < 0)
 		return r;
 	*ret_backend = TAKE_PTR(backend);

@@ -30,6 +30,7 @@ struct attach_config {
 	/* the same of PyTorch's operators, and pairs of a process and an operator */
 	uint32_t nested_threads, operators;
 	bool stacks; /* stacks are recorded: the tables for them have room */
+	bool python; /* waits for the lock of Python are: each change of a CPU's thread is looked at */
 	bool no_multi; /* use only trace events, for tests */
 };
 

@@ -169,7 +169,9 @@ static void set_sizes(struct bpf_object *object, bool multi, const struct attach
 		{ "errors", stats, true },
 		{ "shares", TRACE_OWNERS, true },
 		{ "walks", config->stacks ? WALKS : 1, true },
-		{ "pythons", config->stacks ? PYTHONS : 1, true },
+		{ "pythons", config->stacks || config->python ? PYTHONS : 1, true },
+		{ "python_threads",
+		  config->python ? either(config->threads, multi ? THREADS_MULTI : THREADS_EVENT) : 1, true },
 		{ "stacks", config->stacks ? STACKS_SENT : 1, false },
 		{ "codes", config->stacks ? CODES_SENT : 1, false },
 		{ "events", config->ring_bytes, false },
@@ -217,6 +219,8 @@ int attach_load(struct attach_backend *backend, const struct attach_config *conf
 	object = open_object(backend->way);
 	if (object) {
 		set_sizes(object, backend->way->multi, config);
+		bpf_program__set_autoload(bpf_object__find_program_by_name(object, "task_switch"),
+					  config->python);
 		r = bpf_object__load(object);
 	}
 	if (!object || r < 0) {

@@ -42,7 +42,7 @@ struct attach_signature {
 };
 
 /* Events in the life of processes, each a tracepoint. */
-enum attach_life { ATTACH_LIFE_EXIT, ATTACH_LIFE_EXEC, ATTACH_LIFE_FORK, ATTACH_LIVES };
+enum attach_life { ATTACH_LIFE_EXIT, ATTACH_LIFE_EXEC, ATTACH_LIFE_FORK, ATTACH_LIFE_SWITCH, ATTACH_LIVES };
 
 struct attach_backend {
 	const struct attach_way *way;

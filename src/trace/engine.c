@@ -110,9 +110,9 @@ static uint32_t layered_threads(const bool libraries[PROBE_LIBRARIES])
 	if (library_user()->n > 0)
 		return LAYERED_THREADS;
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
-		/* Of operators the kernel side knows by other means (bpf/operators.h). */
+		/* Of these the kernel side knows by other means (bpf/operators.h, bpf/garbage.h). */
 		if (libraries[i] && probe_libraries[i].layer > TRACE_LAYER_CUDA &&
-		    probe_libraries[i].layer < TRACE_LAYERS && i != PROBE_TORCH)
+		    probe_libraries[i].layer < TRACE_LAYERS && i != PROBE_TORCH && i != PROBE_PYTHON)
 			return LAYERED_THREADS;
 	return 0;
 }
@@ -249,12 +249,14 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 	engine->config = *config;
 	engine->config.attach.ring_bytes = ring_size(config->attach.ring_bytes);
 	engine->config.attach.layered_threads = layered_threads(config->libraries);
-	if (pattern_is_used(config->libraries)) {
+	if (pattern_is_used(config->libraries))
 		library_set_patterns(true);
+	if (config->libraries[PROBE_TORCH]) {
 		engine->config.attach.nested_threads = NESTED_THREADS;
 		engine->config.attach.operators = OPERATORS;
 	}
 	engine->config.attach.stacks = config->stacks;
+	engine->config.attach.python = config->libraries[PROBE_PYTHON];
 	engine->ops = *ops;
 	engine->userdata = userdata;
 	engine->event = sd_event_ref(event);

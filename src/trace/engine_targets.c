@@ -274,7 +274,7 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 	if (!((struct file_probes *)file->data)->apart)
 		mapper->late =
 			MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data, since_ns));
-	if (none_of_its && engine->config.stacks && engine->ops.mapped)
+	if (none_of_its && engine->ops.mapped)
 		engine->ops.mapped(engine, pid, engine->userdata);
 	process = sums_find(&engine->sums, mapper->tgid);
 	if (process)

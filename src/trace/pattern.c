@@ -82,6 +82,37 @@ static bool is_binding(const char *symbol)
 	return STRV_EQ(at, "EP7_objectS2_S2_") || STRV_EQ(at, "EP7_objectS2_");
 }
 
+/* ---- CPython ---- */
+
+/* A function, or the part of it that the compiler made of it: "collect.constprop.0", but no ".cold". */
+static bool is_part(const char *symbol, const char *name)
+{
+	const char *at = after(symbol, name);
+
+	return at && *at == '.' && !strstr(at, ".cold");
+}
+
+static bool is_python_call(const char *symbol)
+{
+	return STRV_EQ(symbol, "PyObject_CallFunction");
+}
+
+/* 3.10 and later; before, its name was shorter. */
+static bool is_gc(const char *symbol)
+{
+	return STRV_EQ(symbol, "gc_collect_main") || STRV_EQ(symbol, "collect");
+}
+
+static bool is_gc_part(const char *symbol)
+{
+	return is_part(symbol, "gc_collect_main") || is_part(symbol, "collect");
+}
+
+static bool is_gc_phase(const char *symbol)
+{
+	return STRV_EQ(symbol, "invoke_gc_callback") || is_part(symbol, "invoke_gc_callback");
+}
+
 #define PATTERN(library_, op_, matches_, ...)                  \
 	{                                                      \
 		.library = PROBE_##library_,                   \
@@ -99,8 +130,6 @@ const uint8_t patterns_n = ARRAY_SIZE(patterns);
 
 uint8_t pattern_of(const bool libraries[PROBE_LIBRARIES], const char *symbol)
 {
-	if (symbol[0] != '_' || symbol[1] != 'Z')
-		return 0;
 	for (uint8_t i = 0; i < patterns_n; i++)
 		if (libraries[patterns[i].library] && patterns[i].matches(symbol))
 			return (uint8_t)(i + 1);

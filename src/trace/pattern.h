@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Patterns of functions (patterns.def): of PyTorch, thousands of operators that are all alike. Probed at
+ * Patterns of functions (patterns.def): of PyTorch, thousands of operators that are all alike; of CPython,
+ * a few whose names differ. Probed at
  * entry only, in a group of their own (PROBE_GROUP_OPERATORS), and with bounds of their own: what a file has
  * of them takes nothing from other probes.
  */

@@ -8,6 +8,7 @@
  *   json_events.c   events: XID reports
  *   json_node.c     processes; node: versions, topology, workloads, the agent itself
  *   json_trace.c    traced data of processes; trace: processes and calls
+ *   json_python.c   what traced processes wait for in Python; the same for "gpusonde trace --python --json"
  *   json_blas.c     what traced processes ask cuBLAS for; the same for "gpusonde trace --blas --json"
  *   json_nccl.c     what traced processes do with NCCL; the same for "gpusonde trace --nccl --json"
  *   json_operators.c  operators of PyTorch
@@ -21,6 +22,7 @@
 #include <jansson.h>
 
 #include "base/strbuf.h"
+#include "model/python.h"
 #include "model/snapshot.h"
 
 struct xid_description;
@@ -110,6 +112,9 @@ json_t *json_leaked(struct json_maker *j, const struct traced_process *process);
 /* json_blas.c: of a process, and the sums; null if there is nothing. */
 json_t *json_blas_of(struct json_maker *j, const struct blas_view *view, uint32_t pid, bool exited);
 json_t *json_blas_totals(struct json_maker *j, const struct blas_view *view);
+/* json_python.c: the same of Python's lock and garbage. */
+json_t *json_python_of(struct json_maker *j, const struct python_view *view, uint32_t pid, bool exited);
+json_t *json_python_totals(struct json_maker *j, const struct python_view *view);
 
 /* json_nccl.c: of a process, and the sums; null if there is nothing. */
 json_t *json_nccl_of(struct json_maker *j, const struct nccl_view *view, uint32_t pid, bool exited);

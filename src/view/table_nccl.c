@@ -7,6 +7,7 @@
 #include "base/macro.h"
 #include "view/number.h"
 #include "view/table.h"
+#include "view/table_parts.h"
 
 static const struct table_column row_columns[] = {
 	{ .title = "PID", .right = true },
@@ -19,16 +20,6 @@ static const struct table_column row_columns[] = {
 	{ .title = "TRAFFIC", .right = true },
 	{ .title = "IN CALLS", .right = true, .dispensable = 1 },
 };
-
-static void seconds_cell(struct table *table, double seconds)
-{
-	if (seconds >= 1)
-		table_cellf(table, COLOUR_NONE, "%.1f s", seconds);
-	else if (seconds >= 1e-3)
-		table_cellf(table, COLOUR_NONE, "%.1f ms", seconds * 1e3);
-	else
-		table_cellf(table, COLOUR_NONE, "%.1f us", seconds * 1e6);
-}
 
 static void operation_row(struct table *table, const struct nccl_process *process, const struct nccl_row *row)
 {
@@ -45,7 +36,7 @@ static void operation_row(struct table *table, const struct nccl_process *proces
 	table_cellf(table, COLOUR_NONE, "%" PRIu64, row->grouped);
 	table_cell(table, COLOUR_NONE, bytes);
 	table_cell(table, COLOUR_NONE, row->unsized ? "" : traffic);
-	seconds_cell(table, row->seconds);
+	table_seconds(table, row->seconds);
 }
 
 static const struct table_column communicator_columns[] = {

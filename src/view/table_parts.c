@@ -98,6 +98,16 @@ void table_duration(struct table *table, const double *seconds)
 	table_cellf(table, COLOUR_NONE, "%.1f %s", *seconds / units[i].seconds, units[i].name);
 }
 
+void table_seconds(struct table *table, double seconds)
+{
+	if (seconds >= 1)
+		table_cellf(table, COLOUR_NONE, "%.1f s", seconds);
+	else if (seconds >= 1e-3)
+		table_cellf(table, COLOUR_NONE, "%.1f ms", seconds * 1e3);
+	else
+		table_cellf(table, COLOUR_NONE, "%.1f us", seconds * 1e6);
+}
+
 void table_process_bytes(struct table *table, const double *v, const uint8_t *p, enum process_metric row)
 {
 	table_bytes(table, "", presence_is(p[row]) ? &v[row] : NULL);

@@ -36,6 +36,8 @@ void table_unlisted(const struct snapshot *s, const struct table_options *option
 /* Cells with bytes ("1.5 GiB", preceded by @mark) and with a duration ("1:02:03"); NULL: "-", unknown. */
 void table_bytes(struct table *table, const char *mark, const double *bytes);
 void table_duration(struct table *table, const double *seconds);
+/* With a time of any size: "1.5 s", "12.0 ms", "3.1 us". */
+void table_seconds(struct table *table, double seconds);
 /* The same for a row of a process or workload. */
 void table_process_bytes(struct table *table, const double *v, const uint8_t *p, enum process_metric row);
 void table_process_duration(struct table *table, const double *v, const uint8_t *p, enum process_metric row);

@@ -5,7 +5,9 @@
 
 #include "cmd/trace/raw_blas.h"
 #include "cmd/trace/raw_nccl.h"
+#include "cmd/trace/raw_python.h"
 #include "nccl/nccl.h"
+#include "python/figures.h"
 #include "trace/arguments.h"
 
 static const struct {
@@ -139,6 +141,8 @@ bool raw_event_of(const struct blas *blas, const struct trace_header *event, str
 		} else if (blas_is_event(event)) {
 			raw.fields.n = 0;
 			raw_blas(blas, (const void *)event, &raw);
+		} else if (python_is_event(event)) {
+			raw_python((const void *)event, &raw);
 		}
 		break;
 	case TRACE_EVENT_NAME:

@@ -27,6 +27,7 @@
 #include "cmd/trace/exec_gate.h"
 #include "cmd/trace/kernels.h"
 #include "cmd/trace/nccl.h"
+#include "cmd/trace/python.h"
 #include "cmd/trace/raw_sink.h"
 #include "cmd/trace/request.h"
 #include "cmd/trace/stacks.h"
@@ -44,6 +45,7 @@ struct tracing {
 	struct trace_nccl *nccl; /* NULL: calls only */
 	struct trace_stacks *stacks; /* NULL: none are recorded */
 	struct trace_blas *blas; /* the same */
+	struct trace_python_figures *python; /* NULL: calls only */
 	struct trace_timeline *timeline; /* NULL: none is written */
 	struct exec_gate *gate; /* of the command; NULL: none */
 	pid_t pid; /* traced process; 0: all */
@@ -106,7 +108,10 @@ static void on_mapped(struct trace_engine *engine, pid_t pid, void *userdata)
 {
 	struct tracing *t = userdata;
 
-	trace_stacks_mapped(t->stacks, engine, pid);
+	if (t->stacks)
+		trace_stacks_mapped(t->stacks, engine, pid);
+	if (t->python)
+		trace_python_mapped(t->python, engine, pid);
 }
 
 static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
@@ -165,6 +170,8 @@ static int draw(struct tracing *t, int to, double seconds)
 		r = trace_nccl_table(t->nccl, t->engine, &options, &out);
 	if (r == 0 && t->blas)
 		r = trace_blas_table(t->blas, t->engine, &options, &out);
+	if (r == 0 && t->python)
+		r = trace_python_table(t->python, t->engine, &options, &out);
 	if (r == 0)
 		table_trace_status(&summary, &options, &out);
 	if (r == 0)
@@ -194,6 +201,8 @@ static void collect(struct tracing *t)
 		trace_nccl_collect(t->nccl);
 	if (t->timeline)
 		trace_timeline_collect(t->timeline);
+	if (t->python)
+		trace_python_again(t->python, t->engine);
 	raw_sink_flush(&t->raw);
 }
 
@@ -222,6 +231,10 @@ static int put_json(struct tracing *t)
 	if (r == 0 && t->blas) {
 		strbuf_adds(&out, ",\"blas\":");
 		r = trace_blas_json(t->blas, t->engine, &out);
+	}
+	if (r == 0 && t->python) {
+		strbuf_adds(&out, ",\"python\":");
+		r = trace_python_json(t->python, t->engine, &out);
 	}
 	strbuf_adds(&out, "}\n");
 	if (r == 0)
@@ -291,6 +304,8 @@ static void on_mapping(const struct exec_gate_mapping *mapping, void *userdata)
 
 	if (t->kernels)
 		trace_kernels_mapping(t->kernels, mapping);
+	if (t->python)
+		trace_python_again(t->python, t->engine);
 	if (r >= 0)
 		return;
 	snprintf(text, sizeof(text), "%s is not probed, calls into it are not traced: %s", mapping->path,
@@ -319,6 +334,8 @@ static int add_sinks(struct tracing *t)
 		trace_stacks_set_engine(t->stacks, t->engine);
 	if (r >= 0 && t->blas)
 		r = event_sinks_add(sinks, trace_blas_sink(t->blas));
+	if (r >= 0 && t->python)
+		r = event_sinks_add(sinks, trace_python_sink(t->python));
 	t->raw.blas = trace_blas_of(t->blas);
 	if (r >= 0 && t->timeline)
 		r = event_sinks_add(sinks, trace_timeline_sink(t->timeline));
@@ -342,7 +359,8 @@ static int start_engine(struct tracing *t)
 			       [PROBE_TORCH] = t->inv->flag[FLAG_TORCH] != NULL,
 			       [PROBE_CUBLAS] = t->blas != NULL,
 			       [PROBE_CUBLASLT] = t->blas != NULL,
-			       [PROBE_CUDNN] = t->blas != NULL },
+			       [PROBE_CUDNN] = t->blas != NULL,
+			       [PROBE_PYTHON] = t->python != NULL },
 		.pid = t->pid,
 		.follow = t->pid != 0,
 		.held = t->gate && !exec_gate_unheld(t->gate),
@@ -353,8 +371,8 @@ static int start_engine(struct tracing *t)
 		.stacks_max = t->request.sample_auto ?
 				      (double)options_number(o, OPT_trace_max_overhead) / 1e6 :
 				      0,
-		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->blas || t->stacks ||
-			  t->timeline || library_user_has_arguments(),
+		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->blas || t->python ||
+			  t->stacks || t->timeline || library_user_has_arguments(),
 		.every_call = t->inv->flag[FLAG_RAW] || t->timeline,
 		/* No limit by default: the user has asked for tracing explicitly. */
 		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
@@ -514,6 +532,8 @@ static int start_tracing(struct tracing *t)
 	}
 	if (r >= 0 && t->inv->flag[FLAG_BLAS])
 		r = trace_blas_new(&t->blas);
+	if (r >= 0 && t->inv->flag[FLAG_PYTHON])
+		r = trace_python_new(&t->python);
 	if (t->timeline)
 		trace_timeline_set_blas(t->timeline, trace_blas_of(t->blas));
 	if (r >= 0)
@@ -702,6 +722,7 @@ static int run_tracing(struct tracing *t)
 	trace_nccl_free(TAKE_PTR(t->nccl));
 	trace_stacks_free(TAKE_PTR(t->stacks));
 	trace_blas_free(TAKE_PTR(t->blas));
+	trace_python_free(TAKE_PTR(t->python));
 	return r;
 }
 
@@ -717,7 +738,7 @@ int trace_main(struct invocation *inv)
 		return EXIT_FAILURE;
 	t.pid = t.request.pid;
 	library_set_user_text(options_text(&inv->options, OPT_trace_probes));
-	library_set_patterns(inv->flag[FLAG_TORCH] != NULL);
+	library_set_patterns(inv->flag[FLAG_TORCH] || inv->flag[FLAG_PYTHON]);
 	t.request.live |= t.request.table && isatty(t.output) && inv->operands_n == 0;
 	if (inv->flag[FLAG_JSON] && inv->operands_n > 0 && !inv->flag[FLAG_OUTPUT])
 		print_message("standard output has what the command writes and the JSON: --output FILE keeps "

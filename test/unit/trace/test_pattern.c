@@ -10,11 +10,19 @@
 
 static const bool torch[PROBE_LIBRARIES] = { [PROBE_TORCH] = true };
 
+static const bool python[PROBE_LIBRARIES] = { [PROBE_PYTHON] = true };
+
+static const struct trace_spec *spec_of(const bool libraries[PROBE_LIBRARIES], const char *symbol)
+{
+	static const struct trace_spec none;
+	uint8_t pattern = pattern_of(libraries, symbol);
+
+	return pattern ? &patterns[pattern - 1].spec : &none;
+}
+
 static enum trace_op op_of(const char *symbol)
 {
-	uint8_t pattern = pattern_of(torch, symbol);
-
-	return pattern ? patterns[pattern - 1].spec.op : TRACE_OP_NONE;
+	return spec_of(torch, symbol)->op;
 }
 
 static void operators_are_found(_unused_ void **state)
@@ -44,6 +52,39 @@ static void operators_are_found(_unused_ void **state)
 		assert_int_equal(op_of(found[i]), TRACE_OP_OPERATOR);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		assert_int_equal(op_of(others[i]), TRACE_OP_NONE);
+}
+
+static void functions_of_python_are_found(_unused_ void **state)
+{
+	static const struct {
+		const char *symbol;
+		enum trace_op op;
+		bool generation; /* its argument is known */
+	} rows[] = {
+		{ "PyObject_CallFunction", TRACE_OP_PYTHON_CALL, false },
+		{ "PyObject_CallFunctionObjArgs", TRACE_OP_NONE, false },
+		{ "gc_collect_main", TRACE_OP_PYTHON_GC, true },
+		{ "collect", TRACE_OP_PYTHON_GC, true },
+		{ "collect.constprop.0", TRACE_OP_PYTHON_GC, false },
+		{ "gc_collect_main.isra.0", TRACE_OP_PYTHON_GC, false },
+		{ "gc_collect_main.cold", TRACE_OP_NONE, false },
+		{ "collect.constprop.0.cold", TRACE_OP_NONE, false },
+		{ "collections_exec", TRACE_OP_NONE, false },
+		{ "invoke_gc_callback", TRACE_OP_PYTHON_GC_PHASE, false },
+		{ "invoke_gc_callback.isra.0", TRACE_OP_PYTHON_GC_PHASE, false },
+		{ "invoke_gc_callback.isra.0.cold", TRACE_OP_NONE, false },
+		{ "_ZN2at4_ops4relu4callERKNS_6TensorE", TRACE_OP_NONE, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct trace_spec *spec = spec_of(python, rows[i].symbol);
+
+		assert_int_equal(spec->op, rows[i].op);
+		assert_int_equal(spec->operands[TRACE_OPERAND_KIND].from != TRACE_FROM_NONE,
+				 rows[i].generation);
+		assert_int_equal(spec->flags & TRACE_SPEC_RETURNS, 0);
+	}
+	assert_int_equal(pattern_of(torch, "gc_collect_main"), 0);
 }
 
 static void bindings_are_found(_unused_ void **state)
@@ -103,6 +144,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(operators_are_found),
 		cmocka_unit_test(bindings_are_found),
+		cmocka_unit_test(functions_of_python_are_found),
 		cmocka_unit_test(only_of_wanted_libraries),
 		cmocka_unit_test(rows_are_bounded),
 	};

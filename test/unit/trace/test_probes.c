@@ -105,7 +105,7 @@ static void rows_fit_their_library(void **state)
 		const struct library *library = &probe_libraries[i];
 
 		/* The user's rows, and those of patterns, are made while files are read. */
-		assert_int_equal(found[i], i != PROBE_USER && i != PROBE_TORCH);
+		assert_int_equal(found[i], i != PROBE_USER && i != PROBE_TORCH && i != PROBE_PYTHON);
 		assert_true(*library->name && (!library->files[0]) == (i == PROBE_USER));
 		assert_in_range(library->result, TRACE_RESULT_CUDA, TRACE_RESULT_NCCL);
 		if (library->has_made_of)

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/figures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+
+struct python_traced {
+	bool over;
+	struct python_process shown; /* without comm, waiters_first */
+	struct hashmap waiter_by; /* by TID */
+	struct python_waiter *waiters;
+	uint32_t waiters_cap;
+};
+
+struct python_figures {
+	uint32_t series, series_used;
+	bool keep;
+	struct python_traced *processes[PYTHON_PROCESSES_MAX];
+	uint32_t processes_n;
+	struct python_sum waits, collections[PYTHON_COLLECTIONS];
+};
+
+/* ---- processes and threads ---- */
+
+static void python_traced_free(struct python_traced *p)
+{
+	hashmap_done(&p->waiter_by);
+	free(p->waiters);
+	free(p);
+}
+
+static struct python_traced *python_traced_find(const struct python_figures *f, uint32_t tgid)
+{
+	for (uint32_t i = f->processes_n; i-- > 0;)
+		if (f->processes[i]->shown.pid == tgid && !f->processes[i]->over)
+			return f->processes[i];
+	return NULL;
+}
+
+static struct python_traced *python_traced_get(struct python_figures *f, uint32_t tgid)
+{
+	struct python_traced *p = python_traced_find(f, tgid);
+
+	if (p || f->processes_n == PYTHON_PROCESSES_MAX)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->shown.pid = tgid;
+	p->shown.has_series = f->series_used < f->series;
+	f->series_used += p->shown.has_series;
+	f->processes[f->processes_n++] = p;
+	return p;
+}
+
+static void python_traced_end(struct python_figures *f, uint32_t tgid)
+{
+	struct python_traced *p = python_traced_find(f, tgid);
+
+	if (p)
+		p->over = true;
+}
+
+/* NULL: there is no room. */
+static struct python_waiter *waiter_get(struct python_traced *p, uint32_t tid)
+{
+	uint32_t i, cap = p->waiters_cap ? 2 * p->waiters_cap : 8;
+	struct python_waiter *grown;
+
+	if (hashmap_get(&p->waiter_by, tid, &i))
+		return &p->waiters[i];
+	if (p->shown.waiters_n == PYTHON_WAITERS_MAX)
+		return NULL;
+	if (p->shown.waiters_n == p->waiters_cap) {
+		grown = reallocarray(p->waiters, cap, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		p->waiters = grown;
+		p->waiters_cap = cap;
+	}
+	if (hashmap_put(&p->waiter_by, tid, p->shown.waiters_n) < 0)
+		return NULL;
+	p->waiters[p->shown.waiters_n] = (struct python_waiter){ .tid = tid };
+	return &p->waiters[p->shown.waiters_n++];
+}
+
+/* ---- events ---- */
+
+bool python_is_event(const struct trace_header *event)
+{
+	return event->type == TRACE_EVENT_CALL && event->op >= TRACE_OP_PYTHON_FIRST &&
+	       event->op <= TRACE_OP_PYTHON_LAST;
+}
+
+static void on_waits(struct python_figures *f, const struct trace_call *event)
+{
+	struct python_traced *p = python_traced_get(f, event->header.tgid);
+	struct python_waiter *waiter = p ? waiter_get(p, event->header.tid) : NULL;
+
+	python_sum_add(&f->waits, event->size, event->duration_ns, event->addr);
+	if (p)
+		python_sum_add(&p->shown.waits, event->size, event->duration_ns, event->addr);
+	if (waiter)
+		python_sum_add(&waiter->waits, event->size, event->duration_ns, event->addr);
+	else if (p)
+		p->shown.left_out += event->size;
+}
+
+static void on_collection(struct python_figures *f, const struct trace_call *event)
+{
+	unsigned generation = event->kind < PYTHON_GENERATIONS ? event->kind : PYTHON_GENERATIONS;
+	struct python_traced *p = python_traced_get(f, event->header.tgid);
+
+	python_sum_add(&f->collections[generation], 1, event->duration_ns, event->duration_ns);
+	if (p)
+		python_sum_add(&p->shown.collections[generation], 1, event->duration_ns, event->duration_ns);
+}
+
+void python_figures_event(struct python_figures *f, const struct trace_header *event, uint32_t size)
+{
+	const struct trace_call *call = (const struct trace_call *)event;
+
+	if (event->type == TRACE_EVENT_PROCESS || event->type == TRACE_EVENT_EXEC ||
+	    event->type == TRACE_EVENT_EXIT)
+		python_traced_end(f, event->tgid);
+	if (!python_is_event(event) || size < sizeof(*call))
+		return;
+	if (event->op == TRACE_OP_PYTHON_GIL)
+		on_waits(f, call);
+	else if (event->op == TRACE_OP_PYTHON_GC)
+		on_collection(f, call);
+}
+
+void python_figures_lost(struct python_figures *f, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < f->processes_n; i++)
+		if (!f->processes[i]->over && (tgid == 0 || f->processes[i]->shown.pid == tgid))
+			f->processes[i]->shown.incomplete = true;
+}
+
+void python_figures_process_over(struct python_figures *f, uint32_t tgid)
+{
+	python_traced_end(f, tgid);
+}
+
+/* ---- start and end ---- */
+
+struct python_figures *python_figures_new(uint32_t series, bool keep)
+{
+	struct python_figures *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->series = series;
+	f->keep = keep;
+	return f;
+}
+
+void python_figures_free(struct python_figures *f)
+{
+	for (uint32_t i = 0; f && i < f->processes_n; i++)
+		python_traced_free(f->processes[i]);
+	free(f);
+}
+
+/* ---- figures ---- */
+
+static int traced_by_pid(const void *a, const void *b)
+{
+	const struct python_traced *x = *(const struct python_traced *const *)a,
+				   *y = *(const struct python_traced *const *)b;
+
+	return x->shown.pid < y->shown.pid ? -1 : x->shown.pid > y->shown.pid;
+}
+
+static int by_waited(const void *a, const void *b)
+{
+	const struct python_waiter *x = a, *y = b;
+
+	if (x->waits.total_ns != y->waits.total_ns)
+		return x->waits.total_ns > y->waits.total_ns ? -1 : 1;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static void python_process_fill(const struct python_traced *p, struct python_view *view)
+{
+	struct python_process *shown = &view->processes[view->processes_n++];
+
+	*shown = p->shown;
+	shown->exited = p->over;
+	shown->waiters_first = view->waiters_n;
+	if (shown->waiters_n == 0)
+		return;
+	memcpy(&view->waiters[view->waiters_n], p->waiters, shown->waiters_n * sizeof(*p->waiters));
+	qsort(&view->waiters[view->waiters_n], shown->waiters_n, sizeof(*p->waiters), by_waited);
+	view->waiters_n += shown->waiters_n;
+}
+
+static void forget_ended(struct python_figures *f)
+{
+	for (uint32_t i = f->processes_n; i-- > 0;) {
+		if (!f->processes[i]->over)
+			continue;
+		f->series_used -= f->processes[i]->shown.has_series;
+		python_traced_free(f->processes[i]);
+		f->processes[i] = f->processes[--f->processes_n];
+	}
+}
+
+struct python_view *python_figures_window(struct python_figures *f)
+{
+	struct python_view *view;
+	uint32_t waiters = 0;
+
+	for (uint32_t i = 0; i < f->processes_n; i++)
+		waiters += f->processes[i]->shown.waiters_n;
+	view = python_view_new(f->processes_n, waiters);
+	if (!view)
+		return NULL;
+	qsort(f->processes, f->processes_n, sizeof(f->processes[0]), traced_by_pid);
+	for (uint32_t i = 0; i < f->processes_n; i++)
+		python_process_fill(f->processes[i], view);
+	view->waits = f->waits;
+	memcpy(view->collections, f->collections, sizeof(view->collections));
+	if (!f->keep)
+		forget_ended(f);
+	return view;
+}

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpusonde trace --python: waits for the interpreter's lock, collections of garbage and calls from C, on each CPython that is here."""
+import json
+import re
+import subprocess
+import tempfile
+
+from e2e.stacks import interpreters
+from lib.e2e import SOURCE, command, contains, environment, equal, run
+from lib.traced import tracing
+
+CALLS = f"{SOURCE}/test/e2e/gil_calls.py"
+ENV = environment(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
+
+
+def traced(python, *argv, flags=()):
+    """What the program says, and the document."""
+    with tempfile.TemporaryDirectory() as tmp:
+        done = command("trace", "--python", "--json", f"--output={tmp}/x.json", *flags, "--", python, CALLS, *argv, env=ENV)
+        equal(done.returncode, 0, done.stderr)
+        with open(f"{tmp}/x.json") as file:
+            return done.stdout.split(), json.load(file)
+
+
+def process_of(document):
+    equal(len(document["python"]["processes"]) <= 1, True, document["python"])
+    return document["python"]["processes"][0] if document["python"]["processes"] else None
+
+
+def is_named(path):
+    with open(path, "rb") as file:
+        return b"invoke_gc_callback" in file.read()
+
+
+def each():
+    """Path of each interpreter, and whether it has symbols of its own functions."""
+    tracing()
+    for path, version in sorted(interpreters().items()):
+        done = subprocess.run([path, "-c", "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED'))"], capture_output=True,
+                              text=True)
+        maps = subprocess.run([path, "-c", "print(open('/proc/self/maps').read())"], capture_output=True, text=True).stdout
+        files = {line.split()[-1] for line in maps.splitlines() if re.search(r"/(lib)?python3[^/]*$", line)}
+        yield path, version, any(map(is_named, files)), done.stdout.strip() == "1"
+
+
+def test_a_thread_waits_while_another_one_holds_the_lock():
+    for path, version, _, free in each():
+        if free:
+            continue
+        said, document = traced(path, "waits", "0.3")
+        process = process_of(document)
+        threads = {thread["tid"]: thread for thread in process["waiting_threads"]}
+        longest = threads[int(said[0])]["longest_seconds"]
+        # It wants the lock all the time, so it waits for as long as the other one holds it: in pieces of 5 ms, which are one wait.
+        equal(longest >= 0.25, True, f"{version}: {document['python']}")
+        equal(sum(thread["count"] for thread in threads.values()), process["gil_waits"]["count"], version)
+        equal(process["gil_waits"]["longest_seconds"] >= longest, True, version)
+        equal(process["incomplete"], False)
+
+
+def check_garbage(document, counts, version):
+    """As the interpreter counts it. From 3.13 on it chooses the generation itself, where the program asks for none."""
+    found = {row["generation"]: row for row in document["python"]["collections"]}
+    equal(sum(row["count"] for row in found.values()), sum(counts), f"{version}: {found}")
+    for row in found.values():
+        equal(0 < row["longest_seconds"] <= row["seconds"], True, found)
+    for generation, number in enumerate(counts):
+        equal(found.get(str(generation), {"count": 0})["count"] <= number, True, f"{version}: {found}")
+
+
+def test_what_a_single_thread_does():
+    unseen = []
+    for path, version, named, _ in each():
+        said, document = traced(path, "alone", "1000")
+        equal(document["python"]["gil_waits"]["count"], 0, f"it waited for no lock: {version}: {document['python']}")
+        calls = {call["api"]: call["count"] for call in document["calls"]}
+        # The interpreter itself calls it some hundred times.
+        equal(1000 <= calls["PyObject_CallFunction"] < 2000, True, f"{version}: {calls}")
+        if named:
+            check_garbage(document, [int(count) for count in said], version)
+        else:
+            equal(document["python"]["collections"], [], version)
+            unseen.append(version)
+    if unseen:
+        print(f"# without symbols of its functions, so that no collection of garbage was looked at: {unseen}")
+
+
+def test_each_event_is_a_line():
+    tracing()
+    done = command("trace", "--python", "--raw", "--output=-", "--", "/usr/bin/python3", CALLS, "waits", "0.1", env=ENV)
+    equal(done.returncode, 0, done.stderr)
+    lines = [line for line in done.stdout.splitlines() if " GIL " in line]
+    equal(len(lines) > 0, True, done.stdout)
+    contains(lines[0], "waits ")
+    contains(lines[0], "longest_ns ")
+    contains(done.stdout, " PyObject_CallFunction")
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program for gil.py, for CPython 3.8 and later.
+
+gil_calls.py waits SECONDS    one thread wants the lock all the time; the other one holds it for SECONDS, asleep
+gil_calls.py alone NUMBER     one thread, which waits in all ways but for the lock, calls PyObject_CallFunction so often, and prints how
+                              often garbage of each generation was collected"""
+import ctypes
+import gc
+import os
+import sys
+import threading
+import time
+
+held = ctypes.PyDLL(None)  # calls with the lock
+
+
+def waits(seconds):
+    done = False
+
+    def want():
+        while not done:
+            pass
+
+    thread = threading.Thread(target=want)
+    thread.start()
+    print(thread.native_id, threading.get_native_id())
+    sys.stdout.flush()
+    held.usleep(int(seconds * 1e6))
+    done = True
+    thread.join()
+
+
+def alone():
+    held.usleep(50000)
+    time.sleep(0.05)
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire(timeout=0.05)
+    read, write = os.pipe()
+    os.write(write, b"x")
+    os.read(read, 1)
+
+
+def garbage():
+    for generation, times in enumerate((5, 3, 2)):
+        for _ in range(times):
+            gc.collect(generation)
+    print(*[generation["collections"] for generation in gc.get_stats()])
+
+
+def calls(number):
+    call = held.PyObject_CallFunction
+    call.restype, call.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_char_p]
+    for _ in range(number):
+        assert call(dict, None) == {}
+
+
+if sys.argv[1] == "waits":
+    waits(float(sys.argv[2]))
+else:
+    alone()
+    calls(int(sys.argv[2]))
+    garbage()
+sys.stdout.flush()
+os._exit(0)

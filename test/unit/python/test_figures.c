@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/macro.h"
+#include "python/figures.h"
+
+static void tell(struct python_figures *figures, uint32_t tgid, uint32_t tid, enum trace_op op, uint64_t n,
+		 uint64_t total_ns, uint64_t longest_ns, uint32_t kind)
+{
+	const struct trace_call event = {
+		.header = { .type = TRACE_EVENT_CALL, .op = (uint8_t)op, .tgid = tgid, .tid = tid },
+		.duration_ns = total_ns,
+		.addr = longest_ns,
+		.size = n,
+		.kind = kind,
+	};
+
+	python_figures_event(figures, &event.header, sizeof(event));
+}
+
+static void end(struct python_figures *figures, uint32_t tgid)
+{
+	const struct trace_process event = { .header = { .type = TRACE_EVENT_EXIT, .tgid = tgid } };
+
+	python_figures_event(figures, &event.header, sizeof(event));
+}
+
+static void waits_are_added_up_by_thread(_unused_ void **state)
+{
+	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, false);
+	_cleanup_free_ struct python_view *view = NULL;
+
+	tell(figures, 20, 21, TRACE_OP_PYTHON_GIL, 2, 300, 200, 0);
+	tell(figures, 20, 22, TRACE_OP_PYTHON_GIL, 1, 500, 500, 0);
+	tell(figures, 20, 21, TRACE_OP_PYTHON_GIL, 1, 100, 100, 0);
+	tell(figures, 10, 11, TRACE_OP_PYTHON_GIL, 1, 5, 5, 0);
+	tell(figures, 10, 11, TRACE_OP_PYTHON_CALL, 7, 7, 7, 0);
+	view = python_figures_window(figures);
+	assert_int_equal(view->processes_n, 2);
+	assert_int_equal(view->processes[0].pid, 10);
+	assert_false(view->processes[0].has_series); /* the first that came has */
+	assert_true(view->processes[1].has_series);
+	assert_int_equal(view->processes[1].waits.count, 4);
+	assert_int_equal(view->processes[1].waits.total_ns, 900);
+	assert_int_equal(view->processes[1].waits.longest_ns, 500);
+	assert_int_equal(view->processes[1].waiters_n, 2);
+	assert_int_equal(view->waiters[view->processes[1].waiters_first].tid, 22);
+	assert_int_equal(view->waiters[view->processes[1].waiters_first + 1].waits.count, 3);
+	assert_int_equal(view->waits.count, 5);
+}
+
+static void garbage_is_added_up_by_generation(_unused_ void **state)
+{
+	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, false);
+	_cleanup_free_ struct python_view *view = NULL;
+
+	tell(figures, 1, 1, TRACE_OP_PYTHON_GC, 0, 30, 0, 2);
+	tell(figures, 1, 2, TRACE_OP_PYTHON_GC, 0, 40, 0, 2);
+	tell(figures, 1, 1, TRACE_OP_PYTHON_GC, 0, 1, 0, (uint32_t)TRACE_GENERATION_UNKNOWN);
+	tell(figures, 1, 1, TRACE_OP_PYTHON_GC, 0, 1, 0, PYTHON_GENERATIONS); /* hostile */
+	view = python_figures_window(figures);
+	assert_int_equal(view->processes[0].collections[0].count, 0);
+	assert_int_equal(view->processes[0].collections[2].count, 2);
+	assert_int_equal(view->processes[0].collections[2].total_ns, 70);
+	assert_int_equal(view->processes[0].collections[2].longest_ns, 40);
+	assert_int_equal(view->processes[0].collections[PYTHON_GENERATIONS].count, 2);
+	assert_int_equal(view->processes[0].waits.count, 0);
+}
+
+static void who_has_ended_is_told_once(_unused_ void **state)
+{
+	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, false);
+	struct python_view *view;
+
+	tell(figures, 1, 1, TRACE_OP_PYTHON_GIL, 1, 1, 1, 0);
+	end(figures, 1);
+	tell(figures, 1, 1, TRACE_OP_PYTHON_GIL, 1, 2, 2, 0); /* of another one */
+	view = python_figures_window(figures);
+	assert_int_equal(view->processes_n, 2);
+	free(view);
+	view = python_figures_window(figures);
+	assert_int_equal(view->processes_n, 1);
+	assert_false(view->processes[0].exited);
+	assert_int_equal(view->processes[0].waits.total_ns, 2);
+	assert_int_equal(view->waits.total_ns, 3); /* of all that ever were */
+	free(view);
+}
+
+static void tables_are_bounded(_unused_ void **state)
+{
+	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, true);
+	_cleanup_free_ struct python_view *view = NULL;
+
+	for (uint32_t tid = 1; tid <= PYTHON_WAITERS_MAX + 5; tid++)
+		tell(figures, 1, tid, TRACE_OP_PYTHON_GIL, 1, 1, 1, 0);
+	for (uint32_t tgid = 2; tgid <= PYTHON_PROCESSES_MAX + 5; tgid++)
+		tell(figures, tgid, tgid, TRACE_OP_PYTHON_GIL, 1, 1, 1, 0);
+	python_figures_lost(figures, 2);
+	view = python_figures_window(figures);
+	assert_int_equal(view->processes_n, PYTHON_PROCESSES_MAX);
+	assert_int_equal(view->processes[0].waiters_n, PYTHON_WAITERS_MAX);
+	assert_int_equal(view->processes[0].waits.count, PYTHON_WAITERS_MAX + 5);
+	assert_int_equal(view->processes[0].left_out, 5);
+	assert_false(view->processes[0].incomplete);
+	assert_true(view->processes[1].incomplete);
+	assert_int_equal(view->waits.count, PYTHON_WAITERS_MAX + PYTHON_PROCESSES_MAX + 9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waits_are_added_up_by_thread),
+		cmocka_unit_test(garbage_is_added_up_by_generation),
+		cmocka_unit_test(who_has_ended_is_told_once),
+		cmocka_unit_test(tables_are_bounded),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
