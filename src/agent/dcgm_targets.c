@@ -173,7 +173,7 @@ static void set_error(struct exporter *e, struct dcgm_outcome *outcome)
 	END_STRING(outcome->error);
 	e->error[0] = '\0';
 	if (outcome->failure != SCRAPE_READ)
-		snprintf(e->error, sizeof(e->error), "%.120s: %s (%.80s)", e->url, words[outcome->failure],
+		snprintf(e->error, sizeof(e->error), "%.90s: %s (%.110s)", e->url, words[outcome->failure],
 			 outcome->error);
 	utf8_sanitize(e->error);
 }

@@ -160,7 +160,9 @@ static void take_kube_figures(struct kube *k, const struct kube_end *end)
 	model_agent_add(k->model, AGENT_KUBE_REQUESTS, (double)end->requests);
 	model_agent_add(k->model, AGENT_KUBE_BYTES, (double)end->bytes);
 	model_agent_add(k->model, AGENT_KUBE_LISTS, (double)end->lists);
-	model_agent_add(k->model, AGENT_KUBE_FAILURES, (double)end->failures);
+	for (unsigned i = NET_OK + 1; i < NET_FAILURES; i++)
+		model_agent_add(k->model, AGENT_KUBE_FAILED_CONNECT + (i - NET_FAILED_CONNECT),
+				(double)end->failures[i]);
 	if (end->dropped > k->dropped)
 		model_agent_add(k->model, AGENT_DROPPED_OWNERS, (double)(end->dropped - k->dropped));
 	k->dropped = end->dropped;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,30 +35,11 @@ static const char *const sockets[] = {
 	"/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
 };
 
-static const size_t row_size[KUBELET_TABLES] = {
-	[KUBELET_OWNERS] = sizeof(struct owner),
-	[KUBELET_ALLOCATIONS] = sizeof(struct allocation),
-	[KUBELET_LISTED] = sizeof(struct device_health),
-	[KUBELET_POD_HEALTH] = sizeof(struct device_health),
-};
-static const uint32_t rows_max[KUBELET_TABLES] = {
-	[KUBELET_OWNERS] = OWNERS_MAX,
-	[KUBELET_ALLOCATIONS] = ALLOCATIONS_MAX,
-	[KUBELET_LISTED] = DEVICE_HEALTH_MAX,
-	[KUBELET_POD_HEALTH] = DEVICE_HEALTH_MAX,
-};
 static const enum agent_metric dropped_metric[KUBELET_TABLES] = {
 	[KUBELET_OWNERS] = AGENT_DROPPED_OWNERS,
 	[KUBELET_ALLOCATIONS] = AGENT_DROPPED_ALLOCATIONS,
 	[KUBELET_LISTED] = AGENT_DROPPED_ALLOCATIONS,
 	[KUBELET_POD_HEALTH] = AGENT_DROPPED_ALLOCATIONS,
-};
-
-/* A table while it comes. */
-struct coming {
-	void *list; /* NULL: no part has come */
-	uint32_t n, rows;
-	uint64_t digest;
 };
 
 struct kubelet {
@@ -75,7 +55,7 @@ struct kubelet {
 	unsigned soon; /* questions that were asked soon since the newest of these came */
 	int64_t gone_ns; /* since when the socket has not been there; 0: it is there */
 	uint64_t known[KUBELET_TABLES]; /* digests of the tables that the model has; 0: none */
-	struct coming coming[KUBELET_TABLES];
+	struct arriving arriving[KUBELET_TABLES];
 	uint64_t dropped[KUBELET_TABLES]; /* as of the newest answer */
 	struct claims *claims; /* allocations whose devices the API has to tell */
 	uint32_t unmatched, claimed; /* as of the newest answer with allocations */
@@ -169,54 +149,10 @@ static void log_note(struct kubelet *k, const char *note)
 
 /* ---- answers ---- */
 
-static void forget_coming(struct kubelet *k)
+static bool end_is_valid(const struct kubelet *k, const struct kubelet_end *end, size_t n)
 {
-	for (unsigned i = 0; i < KUBELET_TABLES; i++) {
-		free(k->coming[i].list);
-		k->coming[i] = (struct coming){ 0 };
-	}
-}
-
-static bool part_is_valid(const struct kubelet_part *part, size_t n)
-{
-	const size_t header = offsetof(struct kubelet_part, owners);
-
-	return n >= header && part->table < KUBELET_TABLES && part->n <= KUBELET_ROWS &&
-	       n == header + part->n * row_size[part->table] && part->rows <= rows_max[part->table] &&
-	       part->digest != 0;
-}
-
-/* False: it is no next part of a table. */
-static bool take_part(struct kubelet *k, const struct kubelet_part *part)
-{
-	struct coming *coming = &k->coming[part->table];
-	const size_t size = row_size[part->table];
-
-	if (!coming->list) {
-		coming->list = calloc(MAX(part->rows, 1u), size);
-		coming->rows = part->rows;
-		coming->digest = part->digest;
-	}
-	if (!coming->list || part->digest != coming->digest || part->rows != coming->rows ||
-	    part->at != coming->n || part->n > coming->rows - coming->n ||
-	    (part->n == 0 && coming->n < coming->rows))
-		return false;
-	memcpy((uint8_t *)coming->list + coming->n * size, part->owners, part->n * size);
-	coming->n += part->n;
-	return true;
-}
-
-/* Every table that has come is whole, and the others are those that we have. */
-static bool end_is_valid(const struct kubelet *k, const struct kubelet_end *end)
-{
-	for (unsigned i = 0; i < KUBELET_TABLES; i++) {
-		const struct coming *coming = &k->coming[i];
-
-		if (coming->list ? coming->digest != end->digest[i] || coming->n < coming->rows :
-				   end->digest[i] != 0 && end->digest[i] != k->known[i])
-			return false;
-	}
-	return end->outcome <= KUBELET_BUSY;
+	return n == sizeof(*end) && end->message == PART_OTHERS && end->outcome < KUBELET_OUTCOMES &&
+	       parts_are_whole(k->arriving, KUBELET_TABLES, end->digest, k->known);
 }
 
 static int give_allocations(struct kubelet *k)
@@ -249,15 +185,15 @@ void kubelet_set_devices(struct kubelet *k, const struct kube_device *list, uint
 
 static int give_table(struct kubelet *k, enum kubelet_table which)
 {
-	const struct coming *coming = &k->coming[which];
+	const struct arriving *table = &k->arriving[which];
 
 	if (which == KUBELET_OWNERS)
-		return model_set_owners(k->model, SOURCE_KUBELET, coming->list, coming->n);
+		return model_set_owners(k->model, SOURCE_KUBELET, table->list, table->n);
 	if (which == KUBELET_LISTED)
-		return model_set_health(k->model, HEALTH_KUBELET_LIST, coming->list, coming->n);
+		return model_set_health(k->model, HEALTH_KUBELET_LIST, table->list, table->n);
 	if (which == KUBELET_POD_HEALTH)
-		return model_set_health(k->model, HEALTH_KUBELET_PODS, coming->list, coming->n);
-	int r = claims_set_rows(k->claims, coming->list, coming->n);
+		return model_set_health(k->model, HEALTH_KUBELET_PODS, table->list, table->n);
+	int r = claims_set_rows(k->claims, table->list, table->n);
 
 	return r < 0 ? r : give_allocations(k);
 }
@@ -267,7 +203,7 @@ static void take_tables(struct kubelet *k, const struct kubelet_end *end)
 	for (unsigned i = 0; i < KUBELET_TABLES; i++) {
 		if (!end->digest[i] && k->known[i] && (i == KUBELET_LISTED || i == KUBELET_POD_HEALTH))
 			forget_health(k, i); /* nobody says it any more */
-		if (k->coming[i].list)
+		if (k->arriving[i].list)
 			k->known[i] = give_table(k, i) < 0 ? 0 : end->digest[i];
 		/* Those that do not fit stay so, and are counted once. */
 		if (end->digest[i] && end->dropped[i] > k->dropped[i])
@@ -276,7 +212,7 @@ static void take_tables(struct kubelet *k, const struct kubelet_end *end)
 		if (end->digest[i])
 			k->dropped[i] = end->dropped[i];
 	}
-	forget_coming(k);
+	parts_forget(k->arriving, KUBELET_TABLES);
 }
 
 static void take_figures(struct kubelet *k, const struct kubelet_end *end)
@@ -322,25 +258,20 @@ static void take_end(struct kubelet *k, struct kubelet_end *end)
 
 static void take_answer(const void *message, size_t n, int fd, void *userdata)
 {
-	static union {
-		uint32_t message;
-		struct kubelet_part part;
-		struct kubelet_end end;
-	} answer;
+	static struct kubelet_end end;
 	struct kubelet *k = userdata;
 
 	closep(&fd);
-	memcpy(&answer, message, MIN(n, sizeof(answer)));
-	if (n < sizeof(answer.message) || n > sizeof(answer) || !k->asked) {
+	memset(&end, 0, sizeof(end));
+	memcpy(&end, message, MIN(n, sizeof(end)));
+	if (!k->asked)
 		helper_reject(k->helper);
-	} else if (answer.message == KUBELET_PART) {
-		if (!part_is_valid(&answer.part, n) || !take_part(k, &answer.part))
-			helper_reject(k->helper);
-	} else if (answer.message == KUBELET_END && n == sizeof(answer.end) && end_is_valid(k, &answer.end)) {
-		take_end(k, &answer.end);
-	} else {
+	else if (end.message == PART_ROWS && parts_take(k->arriving, KUBELET_TABLES, message, n))
+		return;
+	else if (end_is_valid(k, &end, n))
+		take_end(k, &end);
+	else
 		helper_reject(k->helper);
-	}
 }
 
 /*
@@ -364,7 +295,7 @@ static void on_helper_lost(bool hung, void *userdata)
 {
 	struct kubelet *k = userdata;
 
-	forget_coming(k);
+	parts_forget(k->arriving, KUBELET_TABLES);
 	if (!k->asked) {
 		on_closed(k);
 		return;
@@ -480,6 +411,12 @@ int kubelet_new(sd_event *event, struct model *model, const struct kubelet_confi
 	k->after_ns = ASK_NS;
 	if (!k->root || !k->socket || !k->resources || claims_new(&k->claims) < 0)
 		return -ENOMEM;
+	k->arriving[KUBELET_OWNERS] =
+		(struct arriving){ .row_bytes = sizeof(struct owner), .max = OWNERS_MAX };
+	k->arriving[KUBELET_ALLOCATIONS] =
+		(struct arriving){ .row_bytes = sizeof(struct allocation), .max = ALLOCATIONS_MAX };
+	k->arriving[KUBELET_LISTED] = k->arriving[KUBELET_POD_HEALTH] =
+		(struct arriving){ .row_bytes = sizeof(struct device_health), .max = DEVICE_HEALTH_MAX };
 	r = helper_new(event, &helper, &ops, k, &k->helper);
 	if (r < 0)
 		return r;
@@ -493,7 +430,7 @@ void kubelet_free(struct kubelet *k)
 	if (!k)
 		return;
 	helper_free(k->helper);
-	forget_coming(k);
+	parts_forget(k->arriving, KUBELET_TABLES);
 	free(k->root);
 	free(k->socket);
 	free(k->resources);

@@ -81,7 +81,9 @@ static void take_push_figures(struct push *p, const struct push_end *end)
 	model_agent_add(p->model, AGENT_PUSH_SENT, (double)end->sent);
 	model_agent_add(p->model, AGENT_PUSH_QUEUED, (double)end->queued);
 	model_agent_add(p->model, AGENT_PUSH_REFUSED, (double)end->refused);
-	model_agent_add(p->model, AGENT_PUSH_FAILURES, (double)end->failures);
+	for (unsigned i = NET_OK + 1; i < NET_FAILURES; i++)
+		model_agent_add(p->model, AGENT_PUSH_FAILED_CONNECT + (i - NET_FAILED_CONNECT),
+				(double)end->failures[i]);
 	model_agent_add(p->model, AGENT_PUSH_LOST_FULL, (double)end->lost[PUSH_LOST_FULL]);
 	model_agent_add(p->model, AGENT_PUSH_LOST_TORN, (double)end->lost[PUSH_LOST_TORN]);
 	model_agent_add(p->model, AGENT_PUSH_LOST_UNKEPT, (double)end->lost[PUSH_LOST_UNKEPT]);

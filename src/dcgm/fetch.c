@@ -12,6 +12,7 @@
 #include "base/macro.h"
 #include "base/text.h"
 #include "config.h"
+#include "net/failure.h"
 
 #define CYCLE_NS (30 * NSEC_PER_SEC)
 #define PAGE_NS (10 * NSEC_PER_SEC)
@@ -161,8 +162,8 @@ static void judge_page(struct transfer *t)
 	char text[sizeof(t->outcome.error)];
 
 	if (t->error == -EBADMSG) {
-		snprintf(text, sizeof(text), "line %llu: %s", (unsigned long long)exposition->lines,
-			 words[exposition->failed]);
+		snprintf(text, sizeof(text), "line %llu: %s (dcgm.strict)",
+			 (unsigned long long)exposition->lines, words[exposition->failed]);
 		set_failed_page(t, SCRAPE_FAILED_BODY, text);
 	} else if (t->error == -EFBIG) {
 		set_failed_page(t, SCRAPE_FAILED_TOO_LONG, "longer than 512 MiB");
@@ -174,22 +175,21 @@ static void judge_page(struct transfer *t)
 	}
 }
 
+/* The first rows of model/scraped.def are these. */
+_Static_assert((int)SCRAPE_FAILED_LOCAL == (int)NET_FAILED_LOCAL, "those of every server are the first");
+
 static void judge_transfer(struct transfer *t, CURLcode code)
 {
+	static const struct net_places places = { {
+		[NET_PLACE_NAME] = "dcgm.host",
+		[NET_PLACE_CA] = "dcgm.ca_file",
+	} };
 	const char *words = t->words[0] ? t->words : curl_easy_strerror(code);
+	enum net_failure failure = net_failure_of(t->easy, code, words);
+	char advice[sizeof(t->outcome.error)];
 
-	switch (code) {
-	case CURLE_OPERATION_TIMEDOUT:
-		set_failed_page(t, SCRAPE_FAILED_TIMEOUT, words);
-		break;
-	case CURLE_COULDNT_RESOLVE_HOST:
-	case CURLE_COULDNT_CONNECT:
-		set_failed_page(t, SCRAPE_FAILED_CONNECT, words);
-		break;
-	default:
-		set_failed_page(t, SCRAPE_FAILED_TRANSPORT, words);
-		break;
-	}
+	net_advise(failure, &places, words, advice, sizeof(advice));
+	set_failed_page(t, (enum scrape_failure)failure, advice);
 }
 
 static void judge_end(struct transfer *t, CURLcode code)

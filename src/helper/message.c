@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/macro.h"
+#include "config.h"
 
 union control {
 	char space[CMSG_SPACE(sizeof(int))];
@@ -72,4 +74,18 @@ ssize_t receive_with_fd(int channel, void *data, size_t n, int *ret_fd)
 	}
 	*ret_fd = fd;
 	return got;
+}
+
+int receive_question(int channel, void *ret_question, size_t n, int *ret_fd)
+{
+	_cleanup_close_ int fd = -1;
+	ssize_t got = receive_with_fd(channel, ret_question, n, &fd);
+
+	if (got <= 0)
+		return got < 0 ? (int)got : 1;
+	if ((size_t)got != n || strncmp(ret_question, GPUSONDE_VERSION, QUESTION_VERSION_BYTES) != 0)
+		return -EPROTONOSUPPORT;
+	if (ret_fd)
+		*ret_fd = TAKE_FD(fd);
+	return 0;
 }

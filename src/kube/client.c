@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "config.h"
 #include "kube/json.h"
+#include "net/failure.h"
 
 enum {
 	CONNECT_MS = 10000,
@@ -308,34 +309,18 @@ void client_cancel(struct client *client, struct request *request)
 	request_free(request);
 }
 
-static const struct {
-	CURLcode code;
-	int error;
-	const char *words; /* NULL: libcurl's */
-} curl_errors[] = {
-	{ CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, "it does not answer" },
-	{ CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH, "the name of its address is not known" },
-	{ CURLE_COULDNT_CONNECT, -ECONNREFUSED, NULL },
-	{ CURLE_GOT_NOTHING, -ECONNRESET, "it closed the connection without an answer" },
-	{ CURLE_RECV_ERROR, -ECONNRESET, "the connection broke" },
-	{ CURLE_PARTIAL_FILE, -ECONNRESET, "the connection broke within an answer" },
-	{ CURLE_PEER_FAILED_VERIFICATION, -EKEYREJECTED, NULL },
-	{ CURLE_SSL_CERTPROBLEM, -EKEYREJECTED, NULL },
-	{ CURLE_SSL_CACERT_BADFILE, -EKEYREJECTED, "the certificate to verify it with cannot be used" },
-};
-
 static void explain_error(const struct request *request, CURLcode code, struct outcome *outcome)
 {
+	static const struct net_places places = { {
+		[NET_PLACE_NAME] = "tls-server-name of the kubeconfig",
+		[NET_PLACE_CA] = "ca.crt of the service account, or certificate-authority of the kubeconfig",
+		[NET_PLACE_CERTIFICATE] = "client-certificate of the kubeconfig",
+	} };
 	const char *words = *request->curl_words ? request->curl_words : curl_easy_strerror(code);
 
 	outcome->error = -EIO;
-	for (size_t i = 0; i < ARRAY_SIZE(curl_errors); i++) {
-		if (curl_errors[i].code != code)
-			continue;
-		outcome->error = curl_errors[i].error;
-		words = curl_errors[i].words ? curl_errors[i].words : words;
-	}
-	snprintf(outcome->words, sizeof(outcome->words), "%s", words);
+	outcome->failure = net_failure_of(request->easy, code, words);
+	net_explain(outcome->failure, &places, words, outcome->words, sizeof(outcome->words));
 }
 
 static const char *words_of_data(int error)
@@ -383,8 +368,10 @@ static void end_request(struct client *client, struct request *request, CURLcode
 		(int64_t)CLAMP(seconds, (curl_off_t)0, (curl_off_t)RETRY_AFTER_MAX_S) * NSEC_PER_SEC;
 	if (request->error) {
 		outcome.error = request->error;
+		outcome.failure = NET_FAILED_BODY;
 		snprintf(outcome.words, sizeof(outcome.words), "%s", words_of_data(request->error));
 	} else if (request->status && request->status != 200) {
+		outcome.failure = NET_FAILED_STATUS;
 		explain_status(request, &outcome);
 	} else if (code != CURLE_OK) {
 		explain_error(request, code, &outcome);

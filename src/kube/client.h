@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "kube/access.h"
+#include "model/net_failure.h"
 
 struct client;
 struct request;
@@ -16,7 +17,8 @@ struct request;
 /* How a request ended. */
 struct outcome {
 	long status; /* HTTP's; 0: there was no answer */
-	int error; /* 0; -errno: of the connection, or what data() returned */
+	enum net_failure failure; /* NET_OK: there is none */
+	int error; /* 0; -EIO: of the connection; or what data() returned */
 	int64_t retry_after_ns; /* the server wants to be left alone for so long; 0: it did not say */
 	char words[256]; /* why it failed, printable; "" if it did not */
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "helper/message.h"
 #include "helper/spawn.h"
 #include "kube/serve.h"
 
@@ -19,7 +20,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	close(HELPER_PROGRAM);
-	r = kube_receive(HELPER_SOCKET, &question);
+	r = receive_question(HELPER_SOCKET, &question, sizeof(question), NULL);
 	if (r == 0)
 		r = kube_server_new(&question.settings, &server);
 	if (r == 0)
@@ -29,7 +30,7 @@ int main(int argc, char **argv)
 		if (r == 0)
 			r = kube_server_wait(server, HELPER_SOCKET);
 		if (r == 0)
-			r = kube_receive(HELPER_SOCKET, &question);
+			r = receive_question(HELPER_SOCKET, &question, sizeof(question), NULL);
 	}
 	return r == -EPROTONOSUPPORT ? HELPER_FOREIGN : r == 1 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

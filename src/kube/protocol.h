@@ -13,6 +13,7 @@
 #include "helper/confine.h"
 #include "helper/parts.h"
 #include "model/health.h"
+#include "model/net_failure.h"
 #include "model/owner.h"
 
 /* Tokens and keys may be root's alone, and are read again while it runs. */
@@ -84,7 +85,9 @@ struct kube_end {
 	uint32_t outcome; /* enum kube_outcome */
 	uint64_t digest[KUBE_TABLES]; /* 0: it is not known yet, and what the agent knows stays */
 	uint64_t dropped; /* pods, containers and owners that did not fit, or could not be read; as of now */
-	uint64_t bytes, requests, lists, failures; /* since the answer before */
+	/* since the answer before: */
+	uint64_t bytes, requests, lists;
+	uint64_t failures[NET_FAILURES]; /* of lists and watches */
 	uint32_t replace; /* 1: another process must be asked: the configuration has changed */
 	uint32_t pods; /* of the node */
 	uint32_t exporters_skipped; /* that have no address of a pod, are not ready, or of other namespaces */

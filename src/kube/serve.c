@@ -10,10 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "config.h"
 #include "helper/below.h"
 #include "helper/message.h"
 #include "kube/node_labels.h"
@@ -37,7 +35,7 @@ struct kube_server {
 	struct slices *slices;
 	struct tables tables;
 	uint64_t made_pods, made_walk; /* changes that the tables have; UINT64_MAX: none made yet */
-	uint64_t told_lists, told_failures;
+	uint64_t told_lists, told_failures[NET_FAILURES];
 	struct kube_end end;
 };
 
@@ -301,9 +299,10 @@ static void tell_state(struct kube_server *s)
 	s->end.bytes = figures.bytes;
 	s->end.requests = figures.requests;
 	s->end.lists = state->lists - s->told_lists;
-	s->end.failures = state->failures - s->told_failures;
+	for (unsigned i = 0; i < NET_FAILURES; i++)
+		s->end.failures[i] = state->failures[i] - s->told_failures[i];
 	s->told_lists = state->lists;
-	s->told_failures = state->failures;
+	memcpy(s->told_failures, state->failures, sizeof(s->told_failures));
 	s->end.pods = s->pods.n;
 	s->end.exporters_skipped = s->tables.exporters_skipped;
 	s->end.fallbacks = s->tables.fallbacks;
@@ -349,22 +348,6 @@ int kube_answer(struct kube_server *s, int channel, const struct kube_question *
 		utf8_sanitize(s->end.error);
 	}
 	return r < 0 ? r : send_with_fd(channel, &s->end, sizeof(s->end), -1);
-}
-
-int kube_receive(int channel, struct kube_question *ret_question)
-{
-	int fd;
-	ssize_t n = receive_with_fd(channel, ret_question, sizeof(*ret_question), &fd);
-
-	if (n < 0)
-		return (int)n;
-	closep(&fd);
-	if (n == 0)
-		return 1;
-	if (n != sizeof(*ret_question) ||
-	    strncmp(ret_question->version, GPUSONDE_VERSION, sizeof(ret_question->version)) != 0)
-		return -EPROTONOSUPPORT;
-	return 0;
 }
 
 /* ---- confinement ---- */

@@ -33,7 +33,5 @@ DEFINE_CLEANUP(struct kube_server *, kube_server_free, kube_server_freep)
 int kube_server_confine(struct kube_server *server, pid_t owner);
 /* Asks the API server until the agent asks. 0: it does; -errno. */
 int kube_server_wait(struct kube_server *server, int channel);
-/* 0: a question has come; 1: the agent has closed @channel. -EPROTONOSUPPORT: not of our version. -errno. */
-int kube_receive(int channel, struct kube_question *ret_question);
 /* 0 or -errno: the agent is gone. */
 int kube_answer(struct kube_server *server, int channel, const struct kube_question *question);

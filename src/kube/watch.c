@@ -95,27 +95,34 @@ static void wait_before_next(struct watch *watch, int64_t least_ns, int64_t most
 	watch->due_ns = clock_mono_ns() + MAX(least_ns, with_jitter(MIN(after_ns, most_ns)));
 }
 
-static void note_failure(struct watch *watch, enum watch_outcome outcome, const char *words)
+static void note_failure(struct watch *watch, enum watch_outcome outcome, enum net_failure failure,
+			 const char *words)
 {
 	watch->state.outcome = outcome;
-	watch->state.failures++;
+	watch->state.failures[failure]++;
 	snprintf(watch->state.error, sizeof(watch->state.error), "%s %s: %s",
 		 watch->phase == WATCHING ? "watching" : "listing", watch->path, words);
 	utf8_sanitize(watch->state.error);
 }
 
-static void fail_watch(struct watch *watch, const char *words)
+static void fail_watch(struct watch *watch, enum net_failure failure, const char *words)
 {
-	note_failure(watch, WATCH_FAILS, words);
+	note_failure(watch, WATCH_FAILS, failure, words);
 	wait_before_next(watch, 0, RETRY_LAST_NS);
+}
+
+/* Certificates may have been replaced. */
+static bool failure_is_tls(enum net_failure failure)
+{
+	return failure >= NET_FAILED_TLS_NAME && failure <= NET_FAILED_TLS;
 }
 
 static void fail_by(struct watch *watch, const struct outcome *outcome)
 {
 	bool refused = outcome->status == 401 || outcome->status == 403 || outcome->status == 404;
 
-	watch->rejected |= outcome->status == 401 || outcome->error == -EKEYREJECTED;
-	note_failure(watch, refused ? WATCH_REFUSED : WATCH_FAILS, outcome->words);
+	watch->rejected |= outcome->status == 401 || failure_is_tls(outcome->failure);
+	note_failure(watch, refused ? WATCH_REFUSED : WATCH_FAILS, outcome->failure, outcome->words);
 	/* A server that has just started refuses for a moment what it will permit. */
 	wait_before_next(watch, outcome->retry_after_ns,
 			 outcome->status ? RETRY_LAST_NS : RETRY_UNANSWERED_NS);
@@ -138,10 +145,10 @@ static void list_anew(struct watch *watch)
 	watch->version[0] = '\0';
 	forget_failures(watch);
 	if (watch->retries > 0) {
-		fail_watch(watch, "whatever it is asked for is too old (410)");
+		fail_watch(watch, NET_FAILED_STATUS, "whatever it is asked for is too old (410)");
 		return;
 	}
-	watch->state.failures += watch->phase == LISTING;
+	watch->state.failures[NET_FAILED_STATUS] += watch->phase == LISTING;
 	watch->retries++;
 	watch->phase = WAITING;
 	watch->due_ns = 0;
@@ -301,7 +308,7 @@ static void ask_page(struct watch *watch)
 	if (r == 0)
 		r = ask_url(watch, &url, &limits, &ops);
 	if (r < 0)
-		fail_watch(watch, strerror(-r));
+		fail_watch(watch, NET_FAILED_LOCAL, strerror(-r));
 	strbuf_done(&url);
 }
 
@@ -326,11 +333,11 @@ static void on_page(const struct outcome *outcome, void *userdata)
 	} else if (outcome->error || outcome->status != 200) {
 		fail_by(watch, outcome);
 	} else if (json_end(watch->list_reader) < 0 || !watch->next_version[0]) {
-		fail_watch(watch, "what it sends is no list");
+		fail_watch(watch, NET_FAILED_BODY, "what it sends is no list");
 	} else if (!watch->next_page[0]) {
 		end_list(watch);
 	} else if (++watch->pages == PAGES_MAX || clock_mono_ns() - watch->begun_ns >= LIST_WHOLE_NS) {
-		note_failure(watch, WATCH_FAILS, "the list does not end");
+		note_failure(watch, WATCH_FAILS, NET_FAILED_BODY, "the list does not end");
 		wait_before_next(watch, RETRY_LAST_NS, RETRY_LAST_NS);
 	} else {
 		ask_page(watch);
@@ -348,14 +355,14 @@ static void end_by_error(struct watch *watch)
 		return;
 	}
 	snprintf(words, sizeof(words), "error %ld: %s", watch->code, watch->message);
-	fail_watch(watch, words);
+	fail_watch(watch, NET_FAILED_STATUS, words);
 }
 
 /* A server ends watches when their time is over, or it ends itself. */
 static void end_cleanly(struct watch *watch)
 {
 	if (json_end(watch->watch_reader) < 0) {
-		fail_watch(watch, "the connection broke within an event");
+		fail_watch(watch, NET_FAILED_TRANSPORT, "the connection broke within an event");
 	} else if (is_short(watch)) {
 		wait_before_next(watch, 0, RETRY_LAST_NS);
 	} else {
@@ -404,7 +411,7 @@ static void begin_watch(struct watch *watch)
 	if (r == 0)
 		r = ask_url(watch, &url, &limits, &ops);
 	if (r < 0)
-		fail_watch(watch, strerror(-r));
+		fail_watch(watch, NET_FAILED_LOCAL, strerror(-r));
 	strbuf_done(&url);
 }
 

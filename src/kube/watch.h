@@ -50,7 +50,8 @@ struct watch_state {
 	char error[300]; /* unless it is well */
 	bool listed; /* the whole collection was known once */
 	int64_t good_ns; /* when it was last well, monotonic clock; 0: never */
-	uint64_t lists, watches, failures; /* that have begun; requests that failed */
+	uint64_t lists, watches; /* that have begun */
+	uint64_t failures[NET_FAILURES]; /* requests that failed */
 };
 
 /* Copies @config but the paths' texts. */

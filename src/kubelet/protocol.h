@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Between the agent (agent/kubelet.c) and gpusonde-kubelet: one question, the tables that have changed in
- * parts, then the end.
+ * parts (helper/parts.h), then the end.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <linux/capability.h>
 
 #include "helper/confine.h"
-#include "helper/helper.h"
+#include "helper/parts.h"
 #include "model/allocation.h"
 #include "model/health.h"
 
@@ -23,8 +23,8 @@
 #define KUBELET_CAPABILITIES (KUBELET_KEPT_CAPABILITIES | CONFINE_CAPABILITY(DAC_OVERRIDE))
 
 enum kubelet_table {
-	KUBELET_OWNERS, /* of the Pods API */
-	KUBELET_ALLOCATIONS, /* of the pod-resources API */
+	KUBELET_OWNERS, /* struct owner: of the Pods API */
+	KUBELET_ALLOCATIONS, /* struct allocation: of the pod-resources API */
 	KUBELET_LISTED, /* struct device_health: of the same */
 	KUBELET_POD_HEALTH, /* struct device_health: of the Pods API */
 	KUBELET_TABLES,
@@ -38,34 +38,16 @@ struct kubelet_question {
 	char resources[4096]; /* further names of resources, separated by commas; the same */
 };
 
-enum { KUBELET_ROWS = 96 }; /* of one message */
-
-enum kubelet_message { KUBELET_PART = 1, KUBELET_END };
-
-/* The rows at..at+n of a table. */
-struct kubelet_part {
-	uint32_t message; /* KUBELET_PART */
-	uint32_t table; /* enum kubelet_table */
-	uint64_t digest; /* of the table */
-	uint32_t rows; /* of the whole table */
-	uint32_t at, n;
-	uint32_t reserved;
-	union {
-		struct owner owners[KUBELET_ROWS];
-		struct allocation allocations[KUBELET_ROWS];
-		struct device_health health[KUBELET_ROWS];
-	};
-};
-
 enum kubelet_outcome {
 	KUBELET_OK,
 	KUBELET_FAILED,
 	KUBELET_BUSY, /* kubelet refuses so many questions: ask later */
+	KUBELET_OUTCOMES,
 };
 
 /* The last message of an answer. */
 struct kubelet_end {
-	uint32_t message; /* KUBELET_END */
+	uint32_t message; /* PART_OTHERS */
 	uint32_t outcome; /* enum kubelet_outcome */
 	/*
 	 * Of the tables as of now; one that has been sent, or the one @known. 0: it could not be had, and
@@ -83,5 +65,3 @@ struct kubelet_end {
 	char error[256]; /* why the outcome is not KUBELET_OK; "" */
 	char note[256]; /* what else is to be said: unmatched devices, what could not be read; "" */
 };
-
-_Static_assert(sizeof(struct kubelet_part) <= HELPER_MESSAGE_MAX, "a part fits in a message");

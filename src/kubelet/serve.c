@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "config.h"
 #include "helper/message.h"
 #include "kubelet/connect.h"
 #include "kubelet/grpc.h"
@@ -293,31 +292,6 @@ static void list_allocatable(struct kubelet_server *s)
 
 /* ---- answers ---- */
 
-static int send_part(int channel, const struct kubelet_part *part, size_t row)
-{
-	return send_with_fd(channel, part, offsetof(struct kubelet_part, owners) + part->n * row, -1);
-}
-
-static int send_table(struct kubelet_server *s, int channel, enum kubelet_table which,
-		      const struct row_list *table)
-{
-	static struct kubelet_part part;
-	int r;
-
-	part = (struct kubelet_part){
-		.message = KUBELET_PART, .table = which, .digest = s->digest[which], .rows = table->n
-	};
-	do {
-		part.n = MIN(table->n - part.at, (uint32_t)KUBELET_ROWS);
-		if (part.n) /* an empty table may have no list */
-			memcpy(part.owners, (const uint8_t *)table->list + part.at * table->size,
-			       part.n * table->size);
-		r = send_part(channel, &part, table->size);
-		part.at += part.n;
-	} while (r == 0 && part.at < table->n);
-	return r;
-}
-
 static void check_connections(struct kubelet_server *s)
 {
 	char text[128];
@@ -335,7 +309,7 @@ int kubelet_answer(struct kubelet_server *s, int channel, const struct kubelet_q
 							  &s->resources.listed, &s->pods.health };
 	int r = 0;
 
-	s->end = (struct kubelet_end){ .message = KUBELET_END };
+	s->end = (struct kubelet_end){ .message = PART_OTHERS };
 	s->deadline_ns = clock_mono_ns() + ANSWER_NS;
 	s->live_read = false;
 	cdi_read(s->cdi, s->root);
@@ -345,7 +319,7 @@ int kubelet_answer(struct kubelet_server *s, int channel, const struct kubelet_q
 	list_allocatable(s);
 	for (unsigned i = 0; r == 0 && i < KUBELET_TABLES; i++)
 		if (s->digest[i] && s->digest[i] != question->known[i])
-			r = send_table(s, channel, i, tables[i]);
+			r = parts_send(channel, i, s->digest[i], tables[i]);
 	memcpy(s->end.digest, s->digest, sizeof(s->end.digest));
 	return r < 0 ? r : send_with_fd(channel, &s->end, sizeof(s->end), -1);
 }
@@ -373,17 +347,10 @@ int kubelet_wait(struct kubelet_server *s, int channel)
 
 int kubelet_receive(int channel, struct kubelet_question *ret_question)
 {
-	int fd;
-	ssize_t n = receive_with_fd(channel, ret_question, sizeof(*ret_question), &fd);
+	int r = receive_question(channel, ret_question, sizeof(*ret_question), NULL);
 
-	if (n < 0)
-		return (int)n;
-	closep(&fd);
-	if (n == 0)
-		return 1;
-	if (n != sizeof(*ret_question) ||
-	    strncmp(ret_question->version, GPUSONDE_VERSION, sizeof(ret_question->version)) != 0)
-		return -EPROTONOSUPPORT;
+	if (r != 0)
+		return r;
 	ret_question->root[sizeof(ret_question->root) - 1] = '\0';
 	ret_question->socket[sizeof(ret_question->socket) - 1] = '\0';
 	ret_question->resources[sizeof(ret_question->resources) - 1] = '\0';

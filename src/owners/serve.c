@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "owners/serve.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fd.h"
 #include "base/macro.h"
-#include "config.h"
 #include "helper/message.h"
 #include "owners/protocol.h"
 #include "owners/scan.h"
@@ -89,18 +88,15 @@ int owners_serve(int channel)
 {
 	static struct owners_question question;
 	struct scan *scan = NULL;
-	int fd, r = scan_new(&scan);
-	ssize_t n = r;
+	int r = scan_new(&scan);
 
-	while (r == 0 && (n = receive_with_fd(channel, &question, sizeof(question), &fd)) > 0) {
-		closep(&fd);
-		if (n != sizeof(question) ||
-		    strncmp(question.version, GPUSONDE_VERSION, sizeof(question.version)) != 0)
-			return HELPER_FOREIGN;
+	while (r == 0) {
+		r = receive_question(channel, &question, sizeof(question), NULL);
 		question.root[sizeof(question.root) - 1] = '\0';
 		question.job_dir[sizeof(question.job_dir) - 1] = '\0';
-		r = answer_question(scan, channel, &question);
+		if (r == 0)
+			r = answer_question(scan, channel, &question);
 	}
 	scan_free(scan);
-	return r == 0 && n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return r == -EPROTONOSUPPORT ? HELPER_FOREIGN : r == 1 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -8,8 +8,8 @@
 
 #include <curl/curl.h>
 
-#include "base/text.h"
 #include "config.h"
+#include "net/failure.h"
 
 enum {
 	CONNECT_MS = 30 * 1000,
@@ -132,16 +132,21 @@ int post_begin(struct post *post, const char *key, const void *data, size_t n)
 
 static void explain_post(struct post *post, CURLcode code, struct post_result *result)
 {
+	static const struct net_places places = { {
+		[NET_PLACE_NAME] = "push.url",
+		[NET_PLACE_CA] = "push.ca_file",
+	} };
+	const char *words = *post->words ? post->words : curl_easy_strerror(code);
+
 	if (result->status >= 200 && result->status < 300)
 		return;
-	if (result->status)
+	if (result->status) {
+		result->failure = NET_FAILED_STATUS;
 		snprintf(result->words, sizeof(result->words), "it answers with status %ld", result->status);
-	else if (code == CURLE_OPERATION_TIMEDOUT)
-		snprintf(result->words, sizeof(result->words), "it does not answer");
-	else
-		snprintf(result->words, sizeof(result->words), "%.180s",
-			 *post->words ? post->words : curl_easy_strerror(code));
-	utf8_sanitize(result->words);
+		return;
+	}
+	result->failure = net_failure_of(post->easy, code, words);
+	net_explain(result->failure, &places, words, result->words, sizeof(result->words));
 }
 
 bool post_step(struct post *post, struct post_result *ret_result)

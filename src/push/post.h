@@ -15,7 +15,8 @@ struct post;
 
 struct post_result {
 	long status; /* HTTP's; 0: there was no answer */
-	char words[200]; /* why it failed, printable; "": it did not */
+	enum net_failure failure; /* NET_OK: it did not fail */
+	char words[230]; /* why it failed, printable; "": it did not */
 };
 
 /* Copies @settings. 0 or -ENOMEM. */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "model/contract.h"
+#include "model/net_failure.h"
 
 enum {
 	PUSH_ROWS_MAX = 4096,
@@ -64,7 +65,7 @@ struct push_end {
 	uint64_t bytes; /* of them on the disk */
 	/* since the answer before: */
 	uint64_t sent, queued, refused; /* batches */
-	uint64_t failures; /* requests that failed */
+	uint64_t failures[NET_FAILURES]; /* requests that failed */
 	uint64_t lost[PUSH_LOSSES]; /* batches */
 	char error[256]; /* what does not work; "" */
 };

@@ -156,7 +156,7 @@ static void wait_for_next(struct sender *s)
 
 static void take_failure(struct sender *s, const struct post_result *result, int64_t now_ns)
 {
-	s->figures.failures++;
+	s->figures.failures[result->failure]++;
 	s->figures.outcome = PUSH_FAILS;
 	snprintf(s->error, sizeof(s->error), "%s", result->words);
 	if (sender_is_refusal(result->status)) {

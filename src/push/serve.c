@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "config.h"
 #include "helper/below.h"
 #include "helper/confine.h"
 #include "helper/message.h"
@@ -55,19 +54,11 @@ static void terminate_row(struct push_row *row)
 
 int push_receive(int channel, struct push_question *ret_question, int *ret_rows)
 {
-	_cleanup_close_ int fd = -1;
-	ssize_t n = receive_with_fd(channel, ret_question, sizeof(*ret_question), &fd);
+	int r = receive_question(channel, ret_question, sizeof(*ret_question), ret_rows);
 
-	if (n < 0)
-		return (int)n;
-	if (n == 0)
-		return 1;
-	if (n != sizeof(*ret_question) ||
-	    strncmp(ret_question->version, GPUSONDE_VERSION, sizeof(ret_question->version)) != 0)
-		return -EPROTONOSUPPORT;
-	terminate(ret_question);
-	*ret_rows = TAKE_FD(fd);
-	return 0;
+	if (r == 0)
+		terminate(ret_question);
+	return r;
 }
 
 /* -EBADMSG: it has other rows than the question says. */
@@ -134,8 +125,8 @@ static void tell(struct push_server *server, struct push_end *end)
 		.sent = sender.sent,
 		.queued = sender.queued,
 		.refused = sender.refused,
-		.failures = sender.failures,
 	};
+	memcpy(end->failures, sender.failures, sizeof(end->failures));
 	end->lost[PUSH_LOST_FULL] = queue.full + sender.full;
 	end->lost[PUSH_LOST_TORN] = queue.torn;
 	end->lost[PUSH_LOST_UNKEPT] = sender.lost + server->unmade;

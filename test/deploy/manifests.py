@@ -183,6 +183,8 @@ def test_what_does_not_go_together_is_said():
                           ({"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}, "enable one"),
                           ({"serviceMonitor": {"enabled": True}, "service": {"enabled": False}}, "podMonitor"),
                           ({**NODE_LABELS, "rbac": {"clusterWide": False}}, "rbac.clusterWide"),
+                          ({"dcgm": {"discover": True, "namespaces": ["gpusonde", "gpu-operator"]}, "rbac": {"clusterWide": False}}, "namespace gpu-operator: set rbac.clusterWide"),
+                          ({"dcgm": {"discover": True, "namespaces": ["*"]}, "rbac": {"clusterWide": False}}, "namespace *: set rbac.clusterWide"),
                           ({"push": {"url": "https://push.example"}}, "push.cluster"),
                           ({"dcgmExporter": {"enabled": True}}, "dcgmExporter.image.tag")):
         try:
@@ -291,6 +293,7 @@ def test_what_is_asked_for_follows_the_role():
     equal(flags({}), [])
     equal(flags({"rbac": {"clusterWide": False}}), ["--kube-namespace=gpusonde"])
     equal(flags({"dcgm": {"discover": True, "namespaces": ["gpu-operator", "*"]}}), ["--dcgm-namespaces=gpu-operator,*"])
+    equal(flags({"dcgm": {"discover": True, "namespaces": ["gpusonde"]}, "rbac": {"clusterWide": False}}), ["--kube-namespace=gpusonde", "--dcgm-namespaces=gpusonde"])
 
 
 def test_pushing():

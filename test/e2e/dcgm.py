@@ -161,12 +161,15 @@ def test_https():
         file = f"{folder}/ca"
         shutil.copy(others.ca, file)
         with agent_of(exporter, "--dcgm-ca-file", file, host=f"https://127.0.0.1:{exporter.port}/metrics") as agent:
-            wait_for(lambda: agent.port() and figure(agent, "dcgm_scrape_failures_total") >= 1, "a certificate of somebody else's")
+            wait_for(lambda: agent.port() and figure(agent, "dcgm_scrape_failures_total", reason="tls_ca") >= 1, "a certificate of somebody else's")
+            contains(agent.log(), "its certificate is not of a CA that is trusted (name its CA by dcgm.ca_file: ")
+            contains(agent.cli("doctor").stdout, "name its CA by dcgm.ca_file")
             equal(exporter.requests, [])
             shutil.copy(ours.ca, file)
             wait_page(agent)
-        with agent_of(exporter, host=f"https://127.0.0.1:{exporter.port}/metrics") as agent:
-            wait_for(lambda: agent.port() and figure(agent, "dcgm_scrape_failures_total") >= 1, "a certificate that the system does not know")
+        for host, option, reason in (("127.0.0.1", [], "tls_ca"), ("localhost", ["--dcgm-ca-file", ours.ca], "tls_name")):
+            with agent_of(exporter, *option, host=f"https://{host}:{exporter.port}/metrics") as agent:
+                wait_for(lambda r=reason: agent.port() and figure(agent, "dcgm_scrape_failures_total", reason=r) >= 1, f"{reason} of {host}")
 
 
 def test_failures_are_counted_and_what_was_said_stays():

@@ -116,7 +116,7 @@ def test_a_watch_goes_on_where_it_was():
             api.end_watches()
             api.put(pod(n, f"other-{n}", containers={}))
             k.until(lambda a, n=n: a["pods"] == n, "a pod that came between watches")
-        equal((k.counted["lists"], k.counted["failures"]), (1, 0))
+        equal((k.counted["lists"], k.failures), (1, {}))
         for version in ("101", "102", "103"):
             assert api.count(watch="1", resourceVersion=version), api.asked
 
@@ -687,12 +687,15 @@ def test_a_token_that_is_rotated():
 def test_certificates_that_are_wrong():
     with authority() as ca:
         other = Authority(ca.folder, "other")
-        for what, tls, words in (("another name", Tls(*ca.sign("wrong", "DNS:example.com,IP:10.1.1.1")), "127.0.0.1"),
-                                 ("it has expired", Tls(*ca.sign("late", begin=True)), "expired"),
-                                 ("another CA", Tls(*other.sign("foreign")), "certificate")):
+        for what, tls, reason, words in (
+                ("another name", Tls(*ca.sign("wrong", "DNS:example.com,IP:10.1.1.1")), "tls_name", "ask by one that it has by tls-server-name of the kubeconfig"),
+                ("it has expired", Tls(*ca.sign("late", begin=True)), "tls_time", "expired, or is not valid yet (renew it, or set the clock"),
+                ("another CA", Tls(*other.sign("foreign")), "tls_ca", "not of a CA that is trusted (name its CA by ca.crt of the service account"),
+                ("no TLS", None, "tls", "no TLS was agreed upon")):
             with in_cluster(tls, ca) as k:
                 answer = k.until(lambda a: a["outcome"] == "failed", what)
                 contains(answer["error"], words)
+                equal(set(k.failures), {reason}, what)
                 equal(k.api.asked, [], what)
 
 
@@ -749,7 +752,8 @@ def test_a_kubeconfig():
             with asked(node=NODE, config=kubeconfig(ca.folder, url, user, **{"insecure-skip-tls-verify": True})) as k:
                 contains(k.well()["note"], "not verified")
             with asked(node=NODE, config=kubeconfig(ca.folder, url, {}, **{"insecure-skip-tls-verify": True})) as k:
-                k.until(lambda a: a["outcome"] == "failed", "no client certificate")
+                contains(k.until(lambda a: a["outcome"] == "failed", "no client certificate")["error"], "client-certificate of the kubeconfig")
+                equal(set(k.failures), {"tls_client"})
             with asked(node=NODE, config=kubeconfig(ca.folder, url, {"exec": {"command": "aws"}})) as k:
                 contains(k.ask()["error"], "needs a program to be run (exec)")
             with asked(node=NODE, config=f"{ca.folder}/config", context="none") as k:

@@ -120,6 +120,9 @@ def test_https():
         with Agent("--push-ca-file", file, **settings(server.port, CAST_API=f"https://127.0.0.1:{server.port}")) as agent:
             wait_for(lambda: figure(agent, "up") == 0, "a certificate of somebody else's")
             equal(server.requests, [])
+            assert figure(agent, "failures_total", reason="tls_ca") >= 1
+            contains(agent.log(), "its certificate is not of a CA that is trusted (name its CA by push.ca_file: ")
+            contains(agent.cli("doctor").stdout, "name its CA by push.ca_file")
             shutil.copy(ours.ca, file)
             wait_for(server.taken, "a batch", 120)
 
@@ -212,7 +215,7 @@ def test_a_failing_server_is_tried_again():
         wait_for(server.taken, "a batch that is taken")
         equal([r[0] for r in server.requests], [500, 503, 200])
         equal(len({r[3] for r in server.requests}), 1, "bodies")
-        wait_for(lambda: figure(agent, "failures_total") == 2, "two failures")
+        wait_for(lambda: figure(agent, "failures_total", reason="status") == 2, "two failures")
         wait_for(lambda: queue(agent) == [], "an empty queue")
         equal(figure(agent, "batches_total", result="queued"), 1)
 
@@ -220,7 +223,7 @@ def test_a_failing_server_is_tried_again():
 def test_five_attempts():
     with Server(*[500] * 5) as server, Agent(**settings(server.port, EXPORT_INTERVAL="1h")) as agent:
         wait_for(lambda: len(server.requests) == 5, "five attempts", 120)
-        wait_for(lambda: figure(agent, "failures_total") == 5, "five failures")
+        wait_for(lambda: figure(agent, "failures_total", reason="status") == 5, "five failures")
         equal(len(queue(agent)), 1)
         equal(server.taken(), [])
 

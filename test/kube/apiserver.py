@@ -239,7 +239,7 @@ def test_workloads_of_all_kinds():
         equal(len([p for p, of in of_pods(answer).items() if of == ("Deployment", "web")]), 2)
         # Containers are those that the API has.
         k.until(lambda a: set(owners(a)) == ids_of(there), "the containers that the API has")
-        equal((k.counted["lists"], k.counted["failures"]), (1, 0))
+        equal((k.counted["lists"], k.failures), (1, {}))
     for path in ("apps/v1/namespaces/default/deployments/web", "apps/v1/namespaces/default/statefulsets/db", "apps/v1/namespaces/default/daemonsets/each",
                  "batch/v1/namespaces/default/jobs/once", "batch/v1beta1/namespaces/default/cronjobs/often"):
         remove(there, f"/apis/{path}")
@@ -273,7 +273,7 @@ def test_a_watch_goes_on():
             make(there, plain_pod(f"w{n}"))
             k.until(lambda a, n=n: f"w{n}" in of_pods(a), "a pod that came")
             time.sleep(3)
-        equal((k.counted["lists"], k.counted["failures"]), (1, 0))
+        equal((k.counted["lists"], k.failures), (1, {}))
         for n in range(4):
             remove(there, f"/api/v1/namespaces/default/pods/w{n}")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpusonde-kube as test/tools/kube_dump asks it: each question is a line, each answer a document with all tables."""
+import collections
 import contextlib
 import json
 import subprocess
@@ -16,7 +17,8 @@ class Kube:
     def __init__(self, **settings):
         self.process = subprocess.Popen([DUMP, HELPER] + [f"{k}={v}" for k, v in settings.items()], stdin=subprocess.PIPE,  # pylint: disable=consider-using-with
                                         stdout=subprocess.PIPE, text=True, env=environment())
-        self.counted = {"bytes": 0, "requests": 0, "lists": 0, "failures": 0}
+        self.counted = {"bytes": 0, "requests": 0, "lists": 0}
+        self.failures = collections.Counter() # by reason
 
     def ask(self):
         self.process.stdin.write("\n")
@@ -26,6 +28,7 @@ class Kube:
         answer = json.loads(line)
         for name in self.counted:
             self.counted[name] += answer.get(name, 0)
+        self.failures.update(answer["failures"])
         return answer
 
     def until(self, condition, what, seconds=PATIENCE_S):

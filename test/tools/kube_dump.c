@@ -99,18 +99,33 @@ static void show_table(uint32_t which)
 	question.known[which] = tables[which].digest;
 }
 
+/* By reason, those that there were. */
+static json_t *failures_of(const struct kube_end *end)
+{
+	static const char *const names[NET_FAILURES] = {
+#define NET_FAILURE(id_, name_, words_, remedy_, place_) [NET_FAILED_##id_] = (name_),
+#include "model/net_failures.def"
+	};
+	json_t *failures = json_object();
+
+	for (unsigned i = NET_OK + 1; i < NET_FAILURES; i++)
+		if (end->failures[i])
+			json_object_set_new(failures, names[i], json_integer((json_int_t)end->failures[i]));
+	return failures;
+}
+
 static void print_answer(const struct kube_end *end)
 {
 	static const char *const names[KUBE_TABLES] = { "owners", "exporters", "labels", "devices",
 							"health" };
 	static const char *const outcomes[KUBE_OUTCOMES] = { "ok", "begins", "failed", "refused" };
-	json_t *line = json_pack("{s:i, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "pid",
-				 (int)child, "outcome", outcomes[end->outcome], "error", end->error, "note",
-				 end->note, "replace", (int)end->replace, "dropped", (json_int_t)end->dropped,
-				 "bytes", (json_int_t)end->bytes, "requests", (json_int_t)end->requests,
-				 "lists", (json_int_t)end->lists, "failures", (json_int_t)end->failures,
-				 "pods", (int)end->pods, "skipped", (int)end->exporters_skipped, "fallbacks",
-				 (int)end->fallbacks);
+	json_t *line =
+		json_pack("{s:i, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:o, s:i, s:i, s:i}", "pid",
+			  (int)child, "outcome", outcomes[end->outcome], "error", end->error, "note",
+			  end->note, "replace", (int)end->replace, "dropped", (json_int_t)end->dropped,
+			  "bytes", (json_int_t)end->bytes, "requests", (json_int_t)end->requests, "lists",
+			  (json_int_t)end->lists, "failures", failures_of(end), "pods", (int)end->pods,
+			  "skipped", (int)end->exporters_skipped, "fallbacks", (int)end->fallbacks);
 
 	for (uint32_t i = 0; i < KUBE_TABLES; i++)
 		json_object_set(line, names[i], shown[i] ? shown[i] : json_null());

@@ -17,6 +17,13 @@
 #include "helper/spawn.h"
 #include "kubelet/protocol.h"
 
+static struct arriving tables[KUBELET_TABLES] = {
+	[KUBELET_OWNERS] = { .row_bytes = sizeof(struct owner), .max = OWNERS_MAX },
+	[KUBELET_ALLOCATIONS] = { .row_bytes = sizeof(struct allocation), .max = ALLOCATIONS_MAX },
+	[KUBELET_LISTED] = { .row_bytes = sizeof(struct device_health), .max = DEVICE_HEALTH_MAX },
+	[KUBELET_POD_HEALTH] = { .row_bytes = sizeof(struct device_health), .max = DEVICE_HEALTH_MAX },
+};
+
 static void print(json_t *line)
 {
 	json_dumpf(line, stdout, JSON_COMPACT);
@@ -56,15 +63,15 @@ static void print_health(uint32_t table, const struct device_health *row)
 			row->device.uuid, "health", (int)row->health));
 }
 
-static void print_part(const struct kubelet_part *part)
+static void print_table(uint32_t which)
 {
-	for (uint32_t i = 0; i < part->n; i++)
-		if (part->table == KUBELET_OWNERS)
-			print_owner(&part->owners[i]);
-		else if (part->table == KUBELET_ALLOCATIONS)
-			print_allocation(&part->allocations[i]);
+	for (uint32_t i = 0; i < tables[which].n; i++)
+		if (which == KUBELET_OWNERS)
+			print_owner((const struct owner *)tables[which].list + i);
+		else if (which == KUBELET_ALLOCATIONS)
+			print_allocation((const struct allocation *)tables[which].list + i);
 		else
-			print_health(part->table, &part->health[i]);
+			print_health(which, (const struct device_health *)tables[which].list + i);
 }
 
 static void print_end(const struct kubelet_end *end)
@@ -84,19 +91,24 @@ static bool ask(int channel, struct kubelet_question *question)
 {
 	static union {
 		uint32_t message;
-		struct kubelet_part part;
+		struct part part;
 		struct kubelet_end end;
 	} answer;
+	ssize_t n;
 	int fd;
 
 	if (send_with_fd(channel, question, sizeof(*question), -1) < 0)
 		return false;
-	do {
-		if (receive_with_fd(channel, &answer, sizeof(answer), &fd) <= 0)
-			return false;
-		if (answer.message == KUBELET_PART)
-			print_part(&answer.part);
-	} while (answer.message == KUBELET_PART);
+	while ((n = receive_with_fd(channel, &answer, sizeof(answer), &fd)) > 0 &&
+	       answer.message == PART_ROWS)
+		if (!parts_take(tables, KUBELET_TABLES, &answer, (size_t)n))
+			abort();
+	if (n != sizeof(answer.end) ||
+	    !parts_are_whole(tables, KUBELET_TABLES, answer.end.digest, question->known))
+		return false;
+	for (uint32_t i = 0; i < KUBELET_TABLES; i++)
+		print_table(i);
+	parts_forget(tables, KUBELET_TABLES);
 	print_end(&answer.end);
 	memcpy(question->known, answer.end.digest, sizeof(question->known));
 	return true;

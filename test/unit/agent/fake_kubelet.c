@@ -10,15 +10,13 @@
 #include "helper/spawn.h"
 #include "kubelet/protocol.h"
 
-static struct kubelet_part part;
+static struct part part;
 static struct kubelet_end end;
 
 static void send_rows(uint32_t n)
 {
-	const size_t row = part.table == KUBELET_OWNERS ? sizeof(struct owner) : sizeof(struct allocation);
-
-	part.n = n;
-	if (send_with_fd(HELPER_SOCKET, &part, offsetof(struct kubelet_part, owners) + n * row, -1) < 0)
+	part.header.n = n;
+	if (send_with_fd(HELPER_SOCKET, &part, sizeof(part.header) + n * part.header.row_bytes, -1) < 0)
 		exit(1);
 }
 
@@ -28,61 +26,74 @@ static void send_end(void)
 		exit(1);
 }
 
-static void begin_part(uint32_t table, uint32_t rows)
+static void begin_part(uint32_t table, uint32_t rows, uint32_t row_bytes)
 {
-	part = (struct kubelet_part){
-		.message = KUBELET_PART, .table = table, .digest = 7 + table, .rows = rows
+	part = (struct part){ .header = { .message = PART_ROWS,
+					  .table = table,
+					  .digest = 7 + table,
+					  .rows = rows,
+					  .row_bytes = row_bytes } };
+}
+
+static void begin_owners(void)
+{
+	const struct owner owner = {
+		.workload = WORKLOAD_POD, .id = "uid", .namespace = "ml", .pod = "train"
 	};
+
+	begin_part(KUBELET_OWNERS, 1, sizeof(owner));
+	memcpy(part.data, &owner, sizeof(owner));
 }
 
-static void put_owner(void)
+static void begin_allocations(void)
 {
-	part.owners[0] =
-		(struct owner){ .workload = WORKLOAD_POD, .id = "uid", .namespace = "ml", .pod = "train" };
-}
+	const struct allocation row = { .namespace = "ml", .pod = "train", .device = { .kind = DEVICE_ALL } };
 
-static void put_allocation(void)
-{
-	part.allocations[0] =
-		(struct allocation){ .namespace = "ml", .pod = "train", .device = { .kind = DEVICE_ALL } };
+	begin_part(KUBELET_ALLOCATIONS, 2, sizeof(row));
+	memcpy(part.data, &row, sizeof(row));
 }
 
 /* An owner, and allocations in two parts. */
 static void tell_all(uint32_t second_at)
 {
-	begin_part(KUBELET_OWNERS, 1);
-	put_owner();
+	begin_owners();
 	send_rows(1);
-	begin_part(KUBELET_ALLOCATIONS, 2);
-	put_allocation();
+	begin_allocations();
 	send_rows(1);
-	part.at = second_at;
+	part.header.at = second_at;
 	send_rows(1);
 	end.digest[KUBELET_OWNERS] = 7;
 	end.digest[KUBELET_ALLOCATIONS] = 8;
 }
 
+/* No member of the row has an end. */
+static void tell_unterminated(void)
+{
+	memset(part.data, 'x', sizeof(struct owner));
+	((struct owner *)part.data)->workload = WORKLOAD_POD;
+	send_rows(1);
+	end.digest[KUBELET_OWNERS] = 7;
+}
+
 static void tell_strange_parts(const char *how)
 {
-	begin_part(KUBELET_OWNERS, 1);
-	put_owner();
+	begin_owners();
 	if (strcmp(how, "table of no kind") == 0)
-		part.table = KUBELET_TABLES, send_rows(0);
+		part.header.table = KUBELET_TABLES, send_rows(0);
 	else if (strcmp(how, "too many rows") == 0)
-		part.rows = OWNERS_MAX + 1, send_rows(1);
+		part.header.rows = OWNERS_MAX + 1, send_rows(1);
 	else if (strcmp(how, "more than the table") == 0)
 		send_rows(2);
 	else if (strcmp(how, "no digest") == 0)
-		part.digest = 0, send_rows(1);
+		part.header.digest = 0, send_rows(1);
 	else if (strcmp(how, "short") == 0)
-		part.n = 1, send_with_fd(HELPER_SOCKET, &part, 40, -1);
+		part.header.n = 1, send_with_fd(HELPER_SOCKET, &part, 40, -1);
 	else if (strcmp(how, "cut table") == 0)
-		part.rows = 2, send_rows(1), end.digest[KUBELET_OWNERS] = 7;
+		part.header.rows = 2, send_rows(1), end.digest[KUBELET_OWNERS] = 7;
 	else if (strcmp(how, "another digest") == 0)
 		send_rows(1), end.digest[KUBELET_OWNERS] = 9;
 	else if (strcmp(how, "unterminated") == 0)
-		memset(&part.owners, 'x', sizeof(part.owners)), part.owners[0].workload = WORKLOAD_POD,
-								send_rows(1), end.digest[KUBELET_OWNERS] = 7;
+		tell_unterminated();
 }
 
 static void behave(const char *how)
@@ -90,7 +101,7 @@ static void behave(const char *how)
 	static uint32_t questions;
 
 	questions++;
-	end = (struct kubelet_end){ .message = KUBELET_END, .allocatable = UINT32_MAX };
+	end = (struct kubelet_end){ .message = PART_OTHERS, .allocatable = UINT32_MAX };
 	if (strcmp(how, "well") == 0)
 		tell_all(1), end.allocatable = 3, end.unmatched = 2, strcpy(end.note, "one is strange");
 	else if (strcmp(how, "part twice") == 0)

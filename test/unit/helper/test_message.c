@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "config.h"
 #include "helper/message.h"
 
 static int pair[2];
@@ -94,12 +95,53 @@ static void what_is_too_long_brings_nothing(_unused_ void **state)
 	assert_int_equal(next_descriptor(), before);
 }
 
+struct question {
+	char version[QUESTION_VERSION_BYTES];
+	int asked;
+};
+
+static int question_of(const char *version, size_t n)
+{
+	struct question question = { .asked = 7 }, got = { 0 };
+	int fd = -1, r;
+
+	memcpy(question.version, version, strlen(version));
+	assert_int_equal(send_with_fd(pair[0], &question, n, STDERR_FILENO), 0);
+	r = receive_question(pair[1], &got, sizeof(got), &fd);
+	if (r == 0)
+		assert_int_equal(got.asked, 7);
+	assert_true((fd >= 0) == (r == 0));
+	return fd >= 0 ? close(fd) : r;
+}
+
+static void questions_are_of_our_version_and_whole(_unused_ void **state)
+{
+	int before = next_descriptor();
+
+	assert_int_equal(question_of(GPUSONDE_VERSION, sizeof(struct question)), 0);
+	assert_int_equal(question_of(GPUSONDE_VERSION "x", sizeof(struct question)), -EPROTONOSUPPORT);
+	assert_int_equal(question_of(GPUSONDE_VERSION, sizeof(struct question) - 1), -EPROTONOSUPPORT);
+	assert_int_equal(next_descriptor(), before);
+}
+
+static void no_question_comes_when_the_other_end_is_closed(_unused_ void **state)
+{
+	struct question got;
+
+	close(pair[0]);
+	assert_int_equal(receive_question(pair[1], &got, sizeof(got), NULL), 1);
+	pair[0] = dup(pair[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_descriptor_comes_along, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(more_descriptors_than_one_are_closed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_too_long_brings_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(questions_are_of_our_version_and_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_question_comes_when_the_other_end_is_closed, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
