@@ -196,7 +196,8 @@ static void set_xid(const struct container_rows *rows, uint32_t i, struct contai
 {
 	const struct entity *e = &rows->s->entities[i];
 	const struct xid *xid = rows->devices[i].xid;
-	const struct scraped_row *scraped;
+	const struct scraped_row *list;
+	uint32_t n;
 
 	if (entity_is_mig(e))
 		return;
@@ -204,9 +205,11 @@ static void set_xid(const struct container_rows *rows, uint32_t i, struct contai
 		set_value(row, CONTRACT_xid_errors, xid ? xid->code : 0);
 		return;
 	}
-	scraped = exporters_row(rows->s, e, "");
-	if (scraped && scraped_has(scraped, CONTRACT_xid_errors))
-		set_value(row, CONTRACT_xid_errors, scraped->v[CONTRACT_xid_errors]);
+	/* Of several rows of the GPU not each need have it. */
+	list = scraped_find(rows->s->scraped, e->id.uuid, "", &n);
+	for (uint32_t k = 0; k < n; k++)
+		if (scraped_has(&list[k], CONTRACT_xid_errors))
+			set_value(row, CONTRACT_xid_errors, list[k].v[CONTRACT_xid_errors]);
 }
 
 static void set_device_values(const struct container_rows *rows, uint32_t i, struct container_row *row)

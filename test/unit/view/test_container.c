@@ -399,6 +399,8 @@ static void an_xid_of_an_exporters_gpu_is_the_exporters(_unused_ void **state)
 {
 	add_gpu(0)->source = SOURCE_DCGM;
 	assert_false(container_row_has(make_rows(1), CONTRACT_xid_errors));
+	set_scraped(add_scraped("GPU-0", "", "0"), CONTRACT_nvlink_tx_bytes, 1);
+	assert_false(container_row_has(make_rows(1), CONTRACT_xid_errors));
 	set_scraped(add_scraped("GPU-0", "", "0"), CONTRACT_xid_errors, 43);
 	assert_value(make_rows(1), CONTRACT_xid_errors, 43);
 }
