@@ -484,6 +484,7 @@ static int add_made_up(struct python_stacks *s)
 		[TRACE_STACK_GIVEN_UP] = "[given up: trace.max_overhead]",
 		[PYTHON_PATH_UNKNOWN] = "[stack lost]",
 		[PYTHON_PATH_MORE] = "[too many stacks]",
+		[PYTHON_PATH_OTHERS] = "[other stacks]",
 	};
 	uint32_t place, path;
 	int r = 0;

@@ -26,6 +26,7 @@ enum {
 	/* Paths that stand for no stack: enum trace_stack_none, then these. */
 	PYTHON_PATH_UNKNOWN = TRACE_STACK_NONES, /* the stack with this id was lost, or is no longer kept */
 	PYTHON_PATH_MORE, /* there are more paths than PYTHON_PATHS */
+	PYTHON_PATH_OTHERS, /* stacks that are only added up */
 	PYTHON_PATHS_MADE_UP,
 };
 

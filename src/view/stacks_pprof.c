@@ -9,7 +9,7 @@
 #include "base/hashmap.h"
 #include "base/macro.h"
 #include "view/profile.pb-c.h"
-#include "view/stacks_private.h"
+#include "view/stacks.h"
 
 enum {
 	GZIP_WINDOW = 15 + 16, /* zlib's: the largest window, and gzip's frame */

@@ -186,8 +186,11 @@ def test_page():
     tracing()
     page = written("x.html").decode()
     rows = json.loads(re.search(r'<script type="application/json" id="data">\n(.*?)</script>', page, re.S)[1])
-    row, = [r for r in rows["rows"] if r[1] == "cudaMalloc" and r[5] == 5000]
-    equal(row[7:], ["<module>", "<string>", 17, "main", "<string>", 12, "allocate", "<string>", 6])
+    row, = [r for r in rows["rows"] if rows["texts"][r[2]] == "cudaMalloc" and r[6] == 5000]
+    places = [rows["places"][place] for place in row[8:]]
+    equal([(rows["texts"][name], rows["texts"][file], line) for name, file, line in places],
+          [("<module>", "<string>", 17), ("main", "<string>", 12), ("allocate", "<string>", 6)])
+    equal(len(set(rows["texts"])), len(rows["texts"]), "texts")
     for bad in "http:", "https:", "<string>", "<module>":
         assert bad not in page, f"{bad} in the page"
 

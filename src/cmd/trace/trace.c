@@ -43,7 +43,7 @@ struct tracing {
 	struct trace_engine *engine;
 	struct trace_kernels *kernels; /* NULL: calls only */
 	struct trace_nccl *nccl; /* NULL: calls only */
-	struct trace_stacks *stacks; /* NULL: none are recorded */
+	struct stack_sums *stacks; /* NULL: none are recorded */
 	struct trace_blas *blas; /* the same */
 	struct trace_python_figures *python; /* NULL: calls only */
 	struct trace_timeline *timeline; /* NULL: none is written */
@@ -109,7 +109,7 @@ static void on_mapped(struct trace_engine *engine, pid_t pid, void *userdata)
 	struct tracing *t = userdata;
 
 	if (t->stacks)
-		trace_stacks_mapped(t->stacks, engine, pid);
+		stack_sums_mapped(t->stacks, engine, pid);
 	if (t->python)
 		trace_python_mapped(t->python, engine, pid);
 }
@@ -188,7 +188,7 @@ static void collect_kernels(struct tracing *t)
 		fprintf(stderr, "gpusonde trace: the launches of the last second are not shown: %s\n",
 			strerror(-r));
 	else if (t->stacks)
-		trace_stacks_window(t->stacks, trace_kernels_view(t->kernels));
+		stack_sums_window(t->stacks, trace_kernels_view(t->kernels));
 }
 
 static void collect(struct tracing *t)
@@ -329,9 +329,9 @@ static int add_sinks(struct tracing *t)
 	if (r >= 0 && t->nccl)
 		r = event_sinks_add(sinks, trace_nccl_sink(t->nccl));
 	if (r >= 0 && t->stacks)
-		r = event_sinks_add(sinks, trace_stacks_sink(t->stacks));
+		r = event_sinks_add(sinks, stack_sums_sink(t->stacks));
 	if (t->stacks && !t->pid)
-		trace_stacks_set_engine(t->stacks, t->engine);
+		stack_sums_set_engine(t->stacks, t->engine);
 	if (r >= 0 && t->blas)
 		r = event_sinks_add(sinks, trace_blas_sink(t->blas));
 	if (r >= 0 && t->python)
@@ -583,7 +583,8 @@ static void report_unmatched(void)
 
 static int write_stacks(struct tracing *t)
 {
-	const char *path = t->inv->flag[FLAG_STACKS], *said = "";
+	const char *path = t->inv->flag[FLAG_STACKS];
+	_cleanup_free_ char *said = NULL;
 	int r = trace_stacks_write(t->stacks, t->engine, path, t->request.weight, &said);
 
 	if (r < 0)
@@ -720,7 +721,7 @@ static int run_tracing(struct tracing *t)
 	trace_timeline_free(TAKE_PTR(t->timeline));
 	trace_kernels_free(TAKE_PTR(t->kernels));
 	trace_nccl_free(TAKE_PTR(t->nccl));
-	trace_stacks_free(TAKE_PTR(t->stacks));
+	stack_sums_free(TAKE_PTR(t->stacks));
 	trace_blas_free(TAKE_PTR(t->blas));
 	trace_python_free(TAKE_PTR(t->python));
 	return r;

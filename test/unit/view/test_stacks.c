@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -18,10 +19,12 @@ static const struct stack_place places[] = {
 };
 static const uint32_t first[] = { 1, 0 }, second[] = { 2 };
 static const struct stack_row rows[] = {
-	{ first, 2, "python3 7", "cudaMalloc", { [STACK_LAUNCHES] = 2, [STACK_BYTES_HELD] = 1e15 } },
-	{ second, 1, "python3 7", "cudaLaunchKernel", { [STACK_LAUNCHES] = 1.6 } },
+	{ first, 2, 7, "python3 7", "cudaMalloc", { [STACK_LAUNCHES] = 2, [STACK_BYTES_HELD] = 1e15 } },
+	{ second, 1, 7, "python3 7", "cudaLaunchKernel", { [STACK_LAUNCHES] = 1.6 } },
 };
-static const struct stack_page page = { .places = places, .rows = rows, .rows_n = ARRAY_SIZE(rows) };
+static const struct stack_page page = { .places = places,
+					.places_n = ARRAY_SIZE(places),
+					.rows = rows, .rows_n = ARRAY_SIZE(rows) };
 
 static void test_folded(void **state)
 {
@@ -29,17 +32,46 @@ static void test_folded(void **state)
 
 	(void)state;
 	strbuf_init(&out, 0);
-	assert_int_equal(view_stacks_folded(&page, STACK_LAUNCHES, &out), 0);
+	assert_int_equal(view_stacks_folded(&page, STACK_LAUNCHES, 0, &out), 2);
 	assert_string_equal(out.data, "python3 7;main (a:b.py:3);</script> (x&\"y'.py);cudaMalloc 2\n"
 				      "python3 7;[remark];cudaLaunchKernel 2\n");
 	strbuf_reset(&out);
-	assert_int_equal(view_stacks_folded(&page, STACK_BYTES_HELD, &out), 0);
+	assert_int_equal(view_stacks_folded(&page, STACK_BYTES_HELD, 0, &out), 2);
 	assert_string_equal(out.data,
 			    "python3 7;main (a:b.py:3);</script> (x&\"y'.py);cudaMalloc 1000000000000000\n");
 	strbuf_reset(&out);
-	assert_int_equal(view_stacks_folded(&page, STACK_SYNC_WAIT, &out), 0);
+	assert_int_equal(view_stacks_folded(&page, STACK_SYNC_WAIT, 0, &out), 2);
 	assert_int_equal(out.len, 0);
 	strbuf_done(&out);
+}
+
+/* Text that repeats its names is made in pieces. */
+static void test_pieces(void **state)
+{
+	enum { ROWS = 100000 };
+	struct stack_row *many = calloc(ROWS, sizeof(*many));
+	struct stack_page more = page;
+	struct strbuf out;
+	size_t row = 0, bytes = 0, pieces = 0;
+
+	(void)state;
+	assert_non_null(many);
+	for (size_t i = 0; i < ROWS; i++)
+		many[i] = rows[0];
+	more.rows = many;
+	more.rows_n = ROWS;
+	strbuf_init(&out, 0);
+	for (; row < ROWS; pieces++) {
+		row = view_stacks_folded(&more, STACK_LAUNCHES, row, &out);
+		assert_true(out.len < STACK_PIECE + 4096);
+		bytes += out.len;
+		strbuf_reset(&out);
+	}
+	assert_int_equal(bytes,
+			 ROWS * strlen("python3 7;main (a:b.py:3);</script> (x&\"y'.py);cudaMalloc 2\n"));
+	assert_true(pieces > 5);
+	strbuf_done(&out);
+	free(many);
 }
 
 /* Names are chosen by whoever wrote the program. */
@@ -58,9 +90,12 @@ static void test_html(void **state)
 	assert_non_null(data);
 	assert_null(strstr(data, "<b>"));
 	assert_null(strstr(data, "x&"));
-	assert_non_null(strstr(data, "\"\\u003c/script\\u003e\",\"x\\u0026\\u0022y\\u0027.py\",0"));
 	assert_non_null(strstr(data, "\"estimated\":true,\"incomplete\":\"\\u003cb\\u003e\""));
-	assert_non_null(strstr(data, "\"cudaMalloc\",2,0,0,1000000000000000,0"));
+	/* PID, process, call, weights, places; each text is there once. */
+	assert_non_null(strstr(data, "[7,0,1,2,0,0,1000000000000000,0,0,1],\n[7,0,2,2,0,0,0,0,2]],\n"));
+	assert_non_null(strstr(data, "\"places\":[[3,4,3],[5,6,0],[7,8,0]],\n\"texts\":[\n\"python3 7\",\n"));
+	assert_non_null(strstr(data, "\"\\u003c/script\\u003e\",\n\"x\\u0026\\u0022y\\u0027.py\",\n"));
+	assert_null(strstr(strstr(data, "python3 7") + 1, "python3 7"));
 	strbuf_done(&out);
 }
 
@@ -103,7 +138,7 @@ static void test_weights(void **state)
 	(void)state;
 	assert_true(stack_weight_parse("sync_wait", &weight));
 	assert_int_equal(weight, STACK_SYNC_WAIT);
-	assert_string_equal(stack_weight_name(weight), "sync_wait");
+	assert_string_equal(stack_weight_infos[weight].name, "sync_wait");
 	assert_false(stack_weight_parse("sync", &weight));
 }
 
@@ -111,6 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_html),
 		cmocka_unit_test(test_pprof),
 		cmocka_unit_test(test_weights),

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/stacks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "pipeline/stacks_private.h"
+#include "python/find.h"
+#include "trace/probe.h"
+
+/* ---- processes and rows ---- */
+
+static int stacks_grow(void **array, uint32_t *cap, uint32_t n, uint32_t max, size_t size)
+{
+	uint32_t wanted = *cap ? 2 * *cap : 64;
+	void *grown;
+
+	if (n >= max)
+		return -ENOBUFS;
+	if (n < *cap)
+		return 0;
+	grown = reallocarray(*array, wanted, size);
+	if (!grown)
+		return -ENOMEM;
+	*array = grown;
+	*cap = wanted;
+	return 0;
+}
+
+/* Whose process it is. Those of whom that cannot be told share, and those beyond STACK_USERS. */
+static uint32_t user_of(struct stack_sums *s, uint32_t tgid)
+{
+	char path[32];
+	struct stat st;
+	uint32_t uid, i;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32, tgid);
+	uid = stat(path, &st) == 0 ? st.st_uid : UINT32_MAX;
+	for (i = 0; i < s->users_n; i++)
+		if (s->users[i].uid == uid)
+			return i;
+	if (s->users_n == STACK_USERS)
+		return STACK_USERS - 1;
+	s->users[s->users_n] = (struct stacks_user){ .uid = uid };
+	return s->users_n++;
+}
+
+/* As on the kernel side: a user has at most STACK_SHARE times as much as is free. */
+static bool has_room(const struct stack_sums *s, const struct stacks_user *user)
+{
+	uint64_t room = (uint64_t)s->limits.rows + s->limits.paths;
+
+	return s->used < room && user->used < STACK_SHARE * (room - s->used);
+}
+
+static void charge(struct stack_sums *s, struct stacks_user *user, uint32_t n)
+{
+	user->used += n;
+	s->used += n;
+}
+
+static int process_get(struct stack_sums *s, uint32_t tgid, uint32_t *ret_process)
+{
+	int r;
+
+	if (hashmap_get(&s->process_by, tgid, ret_process))
+		return 0;
+	r = stacks_grow((void **)&s->processes, &s->processes_cap, s->processes_n, s->limits.processes,
+			sizeof(*s->processes));
+	if (r == 0)
+		r = hashmap_put(&s->process_by, tgid, s->processes_n);
+	if (r < 0)
+		return r;
+	s->processes[s->processes_n] =
+		(struct stacks_process){ .tgid = tgid,
+					 .rows = STACKS_NONE,
+					 .held = STACKS_NONE,
+					 .user = user_of(s, tgid) };
+	*ret_process = s->processes_n++;
+	return 0;
+}
+
+static int sums_row_add(struct stack_sums *s, struct stacks_row *new, uint64_t key, uint32_t *ret_row)
+{
+	struct stacks_process *process = &s->processes[new->process];
+	bool more = new->path == PYTHON_PATH_MORE; /* for which there is always room */
+	int r;
+
+	if (!more && !has_room(s, &s->users[process->user]))
+		return -ENOBUFS;
+	r = stacks_grow((void **)&s->rows, &s->rows_cap, s->rows_n,
+			s->limits.rows + (more ? s->limits.processes : 0), sizeof(*s->rows));
+	if (r == 0)
+		r = hashmap_put(&s->row_by, key, s->rows_n);
+	if (r < 0)
+		return r;
+	charge(s, &s->users[process->user], !more);
+	new->next = process->rows;
+	process->rows = s->rows_n;
+	s->rows[s->rows_n] = *new;
+	*ret_row = s->rows_n++;
+	return 0;
+}
+
+static int row_get(struct stack_sums *s, const struct trace_header *event, uint32_t *ret_row)
+{
+	struct stacks_row new = { .path = python_stacks_path(s->python, event), .call = event->call };
+	int r = process_get(s, event->tgid, &new.process);
+	uint64_t key;
+
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < 2; i++) {
+		key = hash_bytes_secret(&new, offsetof(struct stacks_row, next));
+		if (hashmap_get(&s->row_by, key, ret_row) &&
+		    memcmp(&s->rows[*ret_row], &new, offsetof(struct stacks_row, next)) == 0)
+			return 0;
+		r = sums_row_add(s, &new, key, ret_row);
+		if (r == 0)
+			return 0;
+		new.path = PYTHON_PATH_MORE; /* one row of the process for what has no room */
+	}
+	return r;
+}
+
+/* ---- memory ---- */
+
+static uint64_t held_key(uint32_t tgid, uint64_t addr)
+{
+	const uint64_t id[] = { tgid, addr };
+
+	return hash_bytes_secret(id, sizeof(id));
+}
+
+static void held_link(struct stack_sums *s, uint32_t index)
+{
+	struct stacks_held *held = &s->held[index];
+	uint32_t *first = &s->processes[s->rows[held->row].process].held;
+
+	held->before = STACKS_NONE;
+	held->after = *first;
+	if (*first != STACKS_NONE)
+		s->held[*first].before = index;
+	*first = index;
+}
+
+static void held_unlink(struct stack_sums *s, const struct stacks_held *held)
+{
+	if (held->after != STACKS_NONE)
+		s->held[held->after].before = held->before;
+	if (held->before != STACKS_NONE)
+		s->held[held->before].after = held->after;
+	else
+		s->processes[s->rows[held->row].process].held = held->after;
+}
+
+/* Not freed by the program, as far as is seen: its row keeps the bytes if @keep. */
+static void held_drop(struct stack_sums *s, uint32_t index, bool keep)
+{
+	struct stacks_held *held = &s->held[index];
+
+	if (!keep)
+		s->rows[held->row].weights[STACK_BYTES_HELD] -= (double)held->size * held->factor;
+	hashmap_del(&s->held_by, held_key(held->tgid, held->addr));
+	held_unlink(s, held);
+	*held = (struct stacks_held){ .row = s->held_free };
+	s->held_free = index + 1;
+}
+
+static void on_free(struct stack_sums *s, const struct trace_call *event)
+{
+	uint32_t index;
+
+	if (hashmap_get(&s->held_by, held_key(event->header.tgid, event->addr), &index) &&
+	    s->held[index].tgid == event->header.tgid && s->held[index].addr == event->addr)
+		held_drop(s, index, false);
+}
+
+static int on_alloc(struct stack_sums *s, const struct trace_call *event, uint32_t row, double factor)
+{
+	uint32_t index;
+	int r = 0;
+
+	on_free(s, event); /* its free was not seen */
+	if (s->held_free) {
+		index = s->held_free - 1;
+	} else {
+		r = stacks_grow((void **)&s->held, &s->held_cap, s->held_n, s->limits.held, sizeof(*s->held));
+		index = s->held_n;
+	}
+	if (r == 0)
+		r = hashmap_put(&s->held_by, held_key(event->header.tgid, event->addr), index);
+	if (r < 0) {
+		s->lost_held++;
+		return r;
+	}
+	if (s->held_free)
+		s->held_free = s->held[index].row;
+	else
+		s->held_n++;
+	s->held[index] = (struct stacks_held){
+		.addr = event->addr,
+		.size = event->size,
+		.tgid = event->header.tgid,
+		.row = row,
+		.factor = factor,
+	};
+	held_link(s, index);
+	s->rows[row].weights[STACK_BYTES_HELD] += (double)event->size * factor;
+	return 0;
+}
+
+/* ---- events ---- */
+
+static bool is_wait(uint8_t op)
+{
+	return op == TRACE_OP_SYNC_STREAM || op == TRACE_OP_SYNC_EVENT || op == TRACE_OP_SYNC_CONTEXT ||
+	       op == TRACE_OP_SYNC_DEVICE;
+}
+
+static void add_launch(struct stacks_row *row, double factor)
+{
+	row->weights[STACK_LAUNCHES] += factor;
+	row->launched += factor;
+}
+
+static int add_call(struct stack_sums *s, const struct trace_call *event, uint32_t row, double factor)
+{
+	bool moved = !(event->header.flags & TRACE_FLAG_NO_RESULT) && event->result == 0;
+	double *weights = s->rows[row].weights;
+	uint8_t op = event->header.op;
+
+	s->unreturned +=
+		event->header.flags & TRACE_FLAG_NO_RESULT &&
+		(is_wait(op) || op == TRACE_OP_COPY || op == TRACE_OP_SET || op == TRACE_OP_ALLOC);
+	if (is_wait(op))
+		weights[STACK_SYNC_WAIT] += (double)event->duration_ns * factor;
+	else if ((op == TRACE_OP_COPY || op == TRACE_OP_SET) && moved)
+		weights[STACK_BYTES_COPIED] += (double)event->size * factor;
+	else if (op == TRACE_OP_GRAPH_LAUNCH && event->result == 0)
+		add_launch(&s->rows[row], factor);
+	else if (op == TRACE_OP_ALLOC && moved)
+		return on_alloc(s, event, row, factor);
+	return 0;
+}
+
+static int add_event(struct stack_sums *s, const struct trace_header *event)
+{
+	unsigned shift = event->flags >> TRACE_FLAG_SAMPLED_SHIFT & TRACE_FLAG_SAMPLED_BITS;
+	uint32_t row;
+	int r;
+
+	/* Others have no stack, and cost nothing that is shown. */
+	if (event->stack == TRACE_STACK_OFF)
+		return 0;
+	s->sampled |= shift > 0;
+	if (event->stack == TRACE_STACK_SKIPPED)
+		return 0;
+	r = row_get(s, event, &row);
+	if (r < 0) {
+		s->lost_rows++;
+		return r;
+	}
+	s->given_up += event->stack == TRACE_STACK_GIVEN_UP;
+	s->frameless += event->stack == TRACE_STACK_LOST || event->stack == TRACE_STACK_AMBIGUOUS ||
+			event->stack == TRACE_STACK_UNREAD || s->rows[row].path == PYTHON_PATH_UNKNOWN ||
+			s->rows[row].path == PYTHON_PATH_MORE;
+	if (event->type == TRACE_EVENT_CALL)
+		return add_call(s, (const struct trace_call *)event, row, (double)(1U << shift));
+	if (((const struct trace_launch *)event)->result == 0)
+		add_launch(&s->rows[row], (double)(1U << shift));
+	return 0;
+}
+
+static void process_over(struct stack_sums *s, uint32_t tgid)
+{
+	uint32_t process;
+
+	if (!hashmap_get(&s->process_by, tgid, &process))
+		return;
+	hashmap_del(&s->process_by, tgid);
+	hashmap_put(&s->over_by, tgid, process); /* without memory its time on the GPU is not split */
+	s->processes[process].over = true;
+	while (s->processes[process].held != STACKS_NONE) {
+		held_drop(s, s->processes[process].held, true);
+		s->steps++;
+	}
+}
+
+/* Functions and stacks: what is new in them is charged to the process's user. */
+static int functions_event(struct stack_sums *s, const struct trace_header *event, uint32_t size)
+{
+	bool adds = event->type == TRACE_EVENT_CODE || event->type == TRACE_EVENT_STACK;
+	uint32_t process, before = python_stacks_paths(s->python);
+	int r = adds ? process_get(s, event->tgid, &process) : 0;
+
+	if (r < 0)
+		return r;
+	if (adds && !has_room(s, &s->users[s->processes[process].user])) {
+		s->refused++;
+		return -ENOBUFS;
+	}
+	r = python_stacks_event(s->python, event, size);
+	if (adds)
+		charge(s, &s->users[s->processes[process].user], python_stacks_paths(s->python) - before);
+	return r;
+}
+
+static int stacks_event(const struct trace_header *event, uint32_t size, void *userdata)
+{
+	struct stack_sums *s = userdata;
+	uint32_t process;
+	int r = functions_event(s, event, size);
+
+	switch (event->type) {
+	case TRACE_EVENT_PROCESS:
+		if (s->engine)
+			stack_sums_mapped(s, s->engine, (pid_t)event->tgid);
+		r = process_get(s, event->tgid, &process);
+		if (r == 0)
+			memcpy(s->processes[process].comm, ((const struct trace_process *)event)->comm,
+			       TRACE_COMM);
+		break;
+	case TRACE_EVENT_EXEC:
+	case TRACE_EVENT_EXIT:
+		process_over(s, event->tgid);
+		break;
+	case TRACE_EVENT_CALL:
+		if (event->op == TRACE_OP_FREE &&
+		    (event->flags & TRACE_FLAG_NO_RESULT || ((const struct trace_call *)event)->result == 0))
+			on_free(s, (const struct trace_call *)event);
+		/* fallthrough */
+	case TRACE_EVENT_LAUNCH:
+		r = add_event(s, event);
+		break;
+	}
+	return r;
+}
+
+static void stacks_lost(uint64_t events, void *userdata)
+{
+	((struct stack_sums *)userdata)->lost_events += events;
+}
+
+void stack_sums_set_engine(struct stack_sums *s, struct trace_engine *engine)
+{
+	s->engine = engine;
+}
+
+struct event_sink *stack_sums_sink(struct stack_sums *s)
+{
+	return &s->sink;
+}
+
+void stack_sums_mapped(struct stack_sums *s, struct trace_engine *engine, pid_t pid)
+{
+	struct trace_python python;
+	uint32_t version = 0;
+	int r = python_find("/proc", pid, &version, &python);
+
+	if (r == 0)
+		r = trace_engine_set_python(engine, pid, &python);
+	if (r < 0 && r != -ENOENT && r != -ESRCH) {
+		s->unknown_python++;
+		s->unknown_version = version;
+	}
+}
+
+/* ---- estimated time ---- */
+
+/* The newest one with this PID; NULL: none launched anything. */
+static struct stacks_process *process_of(const struct stack_sums *s, uint32_t tgid, bool over)
+{
+	uint32_t process;
+
+	if (over && hashmap_get(&s->over_by, tgid, &process))
+		return &s->processes[process];
+	/* Its end may be in the next events. */
+	return hashmap_get(&s->process_by, tgid, &process) ? &s->processes[process] : NULL;
+}
+
+static double busy_of(const struct trace_view *view, const struct traced_process *process)
+{
+	double seconds = 0;
+
+	for (uint32_t i = 0; i < process->devices_n; i++) {
+		const struct traced_device *device = &view->devices[process->devices_first + i];
+
+		if (device->p[TRACED_BUSY_ESTIMATED] != PRESENCE_ABSENT)
+			seconds += device->v[TRACED_BUSY_ESTIMATED];
+	}
+	return seconds;
+}
+
+/* Splits what a process's time has grown by among what it launched in the window, else in the one before. */
+static void share_time(struct stack_sums *s, struct stacks_process *process, double ns)
+{
+	double of = 0;
+
+	for (uint32_t i = process->rows; i != STACKS_NONE; i = s->rows[i].next, s->steps++) {
+		struct stacks_row *row = &s->rows[i];
+
+		if (process->launched > 0) {
+			row->launched_before = row->launched;
+			row->launched = 0;
+		}
+		of += row->launched_before;
+	}
+	for (uint32_t i = process->rows; of > 0 && i != STACKS_NONE; i = s->rows[i].next)
+		s->rows[i].weights[STACK_GPU_TIME] += ns * s->rows[i].launched_before / of;
+}
+
+void stack_sums_window(struct stack_sums *s, const struct trace_view *view)
+{
+	s->has_gpu_time = true;
+	for (uint32_t i = 0; i < s->rows_n; i++)
+		s->processes[s->rows[i].process].launched += s->rows[i].launched;
+	for (uint32_t i = 0; i < view->processes_n; i++) {
+		struct stacks_process *process = process_of(s, (uint32_t)view->processes[i].id.pid,
+						     view->processes[i].exited);
+		double busy_s = busy_of(view, &view->processes[i]);
+
+		if (!process || busy_s <= process->busy_s)
+			continue;
+		share_time(s, process, (busy_s - process->busy_s) * NSEC_PER_SEC);
+		process->busy_s = busy_s;
+	}
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		s->processes[i].launched = 0;
+}
+
+/* ---- start and end ---- */
+
+int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_stacks)
+{
+	_cleanup_(stack_sums_freep) struct stack_sums *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->limits = *limits;
+	strbuf_init(&s->said, 0);
+	s->begin_ns = clock_mono_ns();
+	s->sink = (struct event_sink){
+		.sink = { .name = "stacks", .userdata = s },
+		.event = stacks_event,
+		.lost = stacks_lost,
+	};
+	r = python_stacks_new(&s->python);
+	if (r < 0)
+		return r;
+	*ret_stacks = TAKE_PTR(s);
+	return 0;
+}
+
+void stack_sums_free(struct stack_sums *s)
+{
+	if (!s)
+		return;
+	python_stacks_free(s->python);
+	free(s->processes);
+	free(s->rows);
+	free(s->held);
+	hashmap_done(&s->process_by);
+	hashmap_done(&s->over_by);
+	hashmap_done(&s->row_by);
+	hashmap_done(&s->held_by);
+	strbuf_done(&s->said);
+	free(s);
+}
+
+uint64_t stack_sums_steps(const struct stack_sums *s)
+{
+	return s->steps;
+}

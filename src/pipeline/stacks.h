@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What stacks of calls cost: adds up launches, bytes and waits by process, stack and function of CUDA. The
+ * only place where that is done: files of "gpusonde trace --stacks" and the agent's pages are made of it.
+ *
+ * Invariants
+ *  1. Memory is bounded (struct stack_limits). A user's processes have at most STACK_SHARE times as many rows
+ *     and stacks as are free; what does not fit is counted in a row "[too many stacks]" of its process.
+ *  2. An event that is of a sample counts for as many as it says. So weights are right on average.
+ *  3. A process's end costs as much as that process has, not as all have.
+ *
+ * One thread owns it: the one that drains the engine's events.
+ */
+#pragma once
+
+#include "activity/event_sink.h"
+#include "model/stacks.h"
+#include "model/trace.h"
+#include "trace/engine.h"
+
+enum { STACK_USERS = 256, STACK_SHARE = 7 };
+
+struct stack_limits {
+	uint32_t rows; /* stacks by process and call */
+	uint32_t paths; /* stacks; at most PYTHON_PATHS */
+	uint32_t held; /* allocations that are not freed yet */
+	uint32_t processes;
+};
+
+struct stack_sums;
+
+int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_sums);
+void stack_sums_free(struct stack_sums *sums);
+DEFINE_CLEANUP(struct stack_sums *, stack_sums_free, stack_sums_freep)
+
+struct event_sink *stack_sums_sink(struct stack_sums *sums);
+/*
+ * From now on the interpreter of each process is looked for at its first call: nobody has told of one that
+ * was forked and is not followed.
+ */
+void stack_sums_set_engine(struct stack_sums *sums, struct trace_engine *engine);
+/* A process maps a probed library: finds its Python interpreter. */
+void stack_sums_mapped(struct stack_sums *sums, struct trace_engine *engine, pid_t pid);
+/* A window of the figures has ended: the processes' estimated time on devices is split among their stacks. */
+void stack_sums_window(struct stack_sums *sums, const struct trace_view *view);
+/* The @rows_max rows that weigh most, and the sums of the others by process; 0: all. -ENOMEM. */
+int stack_sums_view(struct stack_sums *sums, uint32_t rows_max, struct stack_view **ret_view);
+/* Rows and allocations of one process that were looked at in loops, for tests. */
+uint64_t stack_sums_steps(const struct stack_sums *sums);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Shared by stacks.c, which adds up, and stacks_view.c, which makes views of the sums. */
+#pragma once
+
+#include "base/hashmap.h"
+#include "base/strbuf.h"
+#include "pipeline/stacks.h"
+#include "python/stacks.h"
+
+enum { STACKS_NONE = UINT32_MAX };
+
+struct stacks_process {
+	uint32_t tgid;
+	bool over;
+	char comm[TRACE_COMM];
+	double busy_s; /* on all devices, estimated, as of the last window */
+	double launched; /* in the window */
+	uint32_t rows; /* the first of a list; STACKS_NONE: none */
+	uint32_t held; /* the same */
+	uint32_t user; /* index in users */
+};
+
+/* Whose processes make stacks: what of the tables is there for all. */
+struct stacks_user {
+	uint32_t uid;
+	uint32_t processes; /* that run */
+	uint32_t used; /* rows and paths that its processes were the first with */
+};
+
+/* A path of a process that ends in one function of CUDA. */
+struct stacks_row {
+	uint32_t path, process;
+	uint32_t call;
+	uint32_t pad; /* 0: the first three numbers and this are the key */
+	uint32_t next; /* of the process's list */
+	double weights[STACK_WEIGHTS];
+	double launched, launched_before; /* in the window, in the last one in which the process launched */
+};
+
+struct stacks_held {
+	uint64_t addr, size;
+	uint32_t tgid; /* 0: unused */
+	uint32_t row;
+	uint32_t before, after; /* of the process's list */
+	double factor; /* of the sample */
+};
+
+struct stack_sums {
+	struct event_sink sink;
+	struct python_stacks *python;
+	struct trace_engine *engine; /* NULL: stack_sums_mapped() is enough */
+	struct stacks_process *processes;
+	uint32_t processes_n, processes_cap;
+	struct hashmap process_by, over_by; /* by tgid: of those that run; the newest of those that ended */
+	struct stacks_user users[STACK_USERS];
+	uint32_t users_n, used;
+	struct stack_limits limits;
+	struct stacks_row *rows;
+	uint32_t rows_n, rows_cap;
+	struct hashmap row_by;
+	struct stacks_held *held;
+	uint32_t held_n, held_cap, held_free; /* held_free: one plus the first of a list, linked by .row */
+	struct hashmap held_by;
+	uint64_t lost_events, lost_rows, lost_held;
+	uint64_t refused; /* functions and stacks of users who have their share */
+	uint64_t unknown_python; /* processes whose interpreter is of a version that is not known */
+	uint32_t unknown_version;
+	uint64_t unreturned; /* calls of which only the entry was probed */
+	uint64_t frameless; /* events whose stack could not be told */
+	uint64_t given_up; /* events whose stack was not taken, for the budget */
+	uint64_t steps; /* rows and allocations that were looked at, for one process, in loops */
+	bool sampled;
+	bool has_gpu_time; /* a window was told */
+	int64_t begin_ns;
+	struct strbuf said;
+};
