@@ -26,8 +26,10 @@ struct nccl_socket {
 	char *path;
 	int listener;
 	bool asked;
-	struct arriving rows;
+	struct arriving tables[NCCL_TABLES];
 	struct nccl_measurements *newest; /* NULL: none yet */
+	/* of the process that receives now, as of its newest answer; of those before */
+	struct nccl_totals totals, totals_before;
 	uint64_t left_out; /* of the newest answer */
 	uint64_t refused, refused_before; /* before: of processes that were replaced */
 };
@@ -44,9 +46,13 @@ static bool is_positive(double value)
 	return isfinite(value) && value >= 0;
 }
 
-static bool row_is_valid(const struct nccl_measured *row)
+/* Totals are nobody's. */
+static bool row_is_valid(const struct nccl_measured *row, enum nccl_table table)
 {
-	return row->pid > 0 && row->operation <= NCCL_OPERATIONS && row->gone <= 1 && row->host_timed <= 1 &&
+	bool other = row->operation == NCCL_OPERATIONS;
+
+	return (row->pid > 0) == (table == NCCL_TABLE_ROWS) && (!other || row->ranks == NCCL_RANKS_OTHER) &&
+	       row->operation <= NCCL_OPERATIONS && row->gone <= 1 && row->host_timed <= 1 &&
 	       is_text(row->algorithm, sizeof(row->algorithm)) &&
 	       is_text(row->protocol, sizeof(row->protocol)) && is_positive(row->seconds) &&
 	       is_positive(row->bus_traffic) && row->comm[0] == '\0';
@@ -90,16 +96,31 @@ static int by_process(const void *a, const void *b)
 	return memcmp(&x->ranks, &y->ranks, sizeof(x->ranks) + sizeof(x->operation));
 }
 
+static void totals_take(struct nccl_socket *socket, uint64_t lost)
+{
+	const struct arriving *table = &socket->tables[NCCL_TABLE_TOTALS];
+	const struct nccl_measured *rows = table->list;
+
+	socket->totals = (struct nccl_totals){ .lost = lost };
+	for (uint32_t i = 0; i < table->n; i++) {
+		nccl_measured_add(nccl_totals_row(&socket->totals, rows[i].operation, rows[i].ranks),
+				  &rows[i]);
+		/* Where it is counted does not change any more. */
+		nccl_totals_row(&socket->totals_before, rows[i].operation, rows[i].ranks);
+	}
+}
+
 static void rows_take(struct nccl_socket *socket)
 {
-	struct nccl_measured *rows = socket->rows.list;
+	const struct arriving *table = &socket->tables[NCCL_TABLE_ROWS];
+	struct nccl_measured *rows = table->list;
 	struct nccl_measured last = { .pid = 0 };
 	struct nccl_measurements *taken;
 	bool shown = false;
 	uint32_t n = 0;
 
 	/* Rows of a connection stand together: one look at /proc for each. */
-	for (uint32_t i = 0; i < socket->rows.n; i++) {
+	for (uint32_t i = 0; i < table->n; i++) {
 		struct nccl_measured *row = &rows[i];
 
 		if (row->pid == last.pid && row->since_boot_ns == last.since_boot_ns)
@@ -117,6 +138,8 @@ static void rows_take(struct nccl_socket *socket)
 		return;
 	taken->refused = socket->refused_before + socket->refused;
 	taken->left_out = socket->left_out;
+	taken->totals = socket->totals_before;
+	nccl_totals_add(&taken->totals, &socket->totals);
 	nccl_measurements_unref(socket->newest);
 	socket->newest = taken;
 	model_set_measured(socket->model, taken);
@@ -126,14 +149,21 @@ static void rows_take(struct nccl_socket *socket)
 
 static bool answer_is_valid(const struct nccl_socket *socket, const struct nccl_answer *answer, size_t n)
 {
-	const uint64_t none = 0;
+	const uint64_t none[NCCL_TABLES] = { 0 };
 
-	if (n != sizeof(*answer) || answer->message != NCCL_ANSWER || answer->rows != socket->rows.n ||
-	    !parts_are_whole(&socket->rows, 1, &answer->digest, &none))
+	if (n != sizeof(*answer) || answer->message != NCCL_ANSWER ||
+	    !parts_are_whole(socket->tables, NCCL_TABLES, answer->digest, none))
 		return false;
-	for (uint32_t i = 0; i < socket->rows.n; i++)
-		if (!row_is_valid(&((const struct nccl_measured *)socket->rows.list)[i]))
+	for (unsigned k = 0; k < NCCL_TABLES; k++) {
+		const struct nccl_measured *rows = socket->tables[k].list;
+
+		if (answer->rows[k] != socket->tables[k].n ||
+		    (k == NCCL_TABLE_TOTALS && answer->rows[k] > NCCL_TOTALS_MAX))
 			return false;
+		for (uint32_t i = 0; i < socket->tables[k].n; i++)
+			if (!row_is_valid(&rows[i], k))
+				return false;
+	}
 	return true;
 }
 
@@ -145,7 +175,7 @@ static void nccl_answered(const void *message, size_t n, int fd, void *userdata)
 
 	closep(&fd);
 	memcpy(&type, message, MIN(n, sizeof(type)));
-	if (socket->asked && type == PART_ROWS && parts_take(&socket->rows, 1, message, n))
+	if (socket->asked && type == PART_ROWS && parts_take(socket->tables, NCCL_TABLES, message, n))
 		return; /* more comes */
 	if (!socket->asked || !answer_is_valid(socket, answer, n)) {
 		helper_reject(socket->helper);
@@ -155,11 +185,12 @@ static void nccl_answered(const void *message, size_t n, int fd, void *userdata)
 	helper_deadline(socket->helper, 0);
 	socket->refused = answer->refused;
 	socket->left_out = answer->dropped;
+	totals_take(socket, answer->lost);
 	rows_take(socket);
-	parts_forget(&socket->rows, 1);
+	parts_forget(socket->tables, NCCL_TABLES);
 }
 
-/* Programs connect again; what they have sent is gone. */
+/* Programs connect again; what they have sent since the newest answer is gone. */
 static void nccl_lost(bool hung, void *userdata)
 {
 	struct nccl_socket *socket = userdata;
@@ -167,7 +198,9 @@ static void nccl_lost(bool hung, void *userdata)
 	socket->asked = false;
 	socket->refused_before += socket->refused;
 	socket->refused = 0;
-	parts_forget(&socket->rows, 1);
+	nccl_totals_add(&socket->totals_before, &socket->totals);
+	socket->totals = (struct nccl_totals){ 0 };
+	parts_forget(socket->tables, NCCL_TABLES);
 	log_warning("the process that receives what NCCL's plugin measures %s; it is replaced",
 		    hung ? "hung" : "ended");
 }
@@ -194,8 +227,9 @@ int nccl_socket_new(sd_event *event, struct model *model, const char *path, stru
 	if (!socket)
 		return -ENOMEM;
 	socket->model = model;
-	socket->rows =
-		(struct arriving){ .row_bytes = sizeof(struct nccl_measured), .max = NCCL_MEASURED_MAX };
+	for (unsigned i = 0; i < NCCL_TABLES; i++)
+		socket->tables[i] = (struct arriving){ .row_bytes = sizeof(struct nccl_measured),
+						       .max = NCCL_MEASURED_MAX };
 	socket->listener = nccl_listen(path);
 	r = socket->listener < 0 ? socket->listener : 0;
 	if (r < 0)
@@ -219,7 +253,7 @@ void nccl_socket_free(struct nccl_socket *socket)
 	if (!socket)
 		return;
 	helper_free(socket->helper);
-	parts_forget(&socket->rows, 1);
+	parts_forget(socket->tables, NCCL_TABLES);
 	nccl_measurements_unref(socket->newest);
 	if (socket->listener >= 0 && socket->path)
 		unlink(socket->path);

@@ -4,11 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "activity/incarnations.h"
 #include "base/macro.h"
+#include "base/saturated.h"
 #include "blas/layouts.h"
 
 struct blas_traced {
 	uint32_t tgid;
+	uint64_t incarnation; /* 0: not known */
+	uint64_t first_ns; /* end of its first call */
 	bool over, has_series;
 	struct layouts layouts;
 	struct hashmap handles, shapes; /* math mode; index of rows */
@@ -20,11 +24,12 @@ struct blas_traced {
 struct blas {
 	uint32_t series, series_used, shapes;
 	bool keep;
+	struct incarnations incarnations;
 	struct blas_traced *processes[BLAS_PROCESSES_MAX];
 	uint32_t processes_n;
 	struct hashmap by_tgid; /* index of those that run */
 	struct blas_sum totals[BLAS_PRECISIONS];
-	uint64_t unsized;
+	uint64_t unsized, beyond;
 };
 
 /* ---- processes ---- */
@@ -45,31 +50,30 @@ static struct blas_traced *traced_find(const struct blas *blas, uint32_t tgid)
 	return hashmap_get(&blas->by_tgid, tgid, &i) ? blas->processes[i] : NULL;
 }
 
-static struct blas_traced *traced_get(struct blas *blas, uint32_t tgid)
+static struct blas_traced *traced_get(struct blas *blas, const struct trace_call *call)
 {
-	struct blas_traced *p = traced_find(blas, tgid);
+	struct blas_traced *p = traced_find(blas, call->header.tgid);
 
 	if (p || blas->processes_n == BLAS_PROCESSES_MAX)
 		return p;
 	p = calloc(1, sizeof(*p));
-	if (!p || hashmap_put(&blas->by_tgid, tgid, blas->processes_n) < 0) {
+	if (!p || hashmap_put(&blas->by_tgid, call->header.tgid, blas->processes_n) < 0) {
 		free(p);
 		return NULL;
 	}
-	p->tgid = tgid;
+	p->tgid = call->header.tgid;
+	p->incarnation = incarnations_of(&blas->incarnations, p->tgid);
+	p->first_ns = add_saturated(call->header.time_ns, call->duration_ns);
 	p->has_series = blas->series_used < blas->series;
 	blas->series_used += p->has_series;
 	blas->processes[blas->processes_n++] = p;
 	return p;
 }
 
-static void traced_end(struct blas *blas, uint32_t tgid)
+static void traced_end(struct blas *blas, struct blas_traced *p)
 {
-	struct blas_traced *p = traced_find(blas, tgid);
-
-	if (p)
-		p->over = true;
-	hashmap_del(&blas->by_tgid, tgid);
+	p->over = true;
+	hashmap_del(&blas->by_tgid, p->tgid);
 }
 
 static void forget(struct blas *blas, uint32_t i)
@@ -88,9 +92,21 @@ static void index_again(struct blas *blas)
 			hashmap_put(&blas->by_tgid, blas->processes[i]->tgid, i);
 }
 
-void blas_process_over(struct blas *blas, uint32_t tgid)
+void blas_process_over(struct blas *blas, uint32_t tgid, uint64_t incarnation)
 {
-	traced_end(blas, tgid);
+	struct blas_traced *p = traced_find(blas, tgid);
+
+	if (p && incarnation_is(p->incarnation, incarnation))
+		traced_end(blas, p);
+}
+
+static void on_process(struct blas *blas, const struct trace_header *event, uint32_t size)
+{
+	struct blas_traced *p = traced_find(blas, event->tgid);
+
+	incarnations_event(&blas->incarnations, event, size);
+	if (p && incarnation_ends(&p->incarnation, p->first_ns, event, size))
+		traced_end(blas, p);
 }
 
 /* ---- shapes ---- */
@@ -200,6 +216,7 @@ static void on_multiplication(struct blas *blas, struct blas_traced *p, const st
 	struct blas_row *row;
 	double flop;
 
+	blas->beyond += p == NULL;
 	if (call->result != 0) {
 		if (p)
 			p->shown.failed++;
@@ -272,7 +289,7 @@ bool blas_is_event(const struct trace_header *event)
 
 static void on_call(struct blas *blas, const struct trace_call *call)
 {
-	struct blas_traced *p = traced_get(blas, call->header.tgid);
+	struct blas_traced *p = traced_get(blas, call);
 
 	switch (call->header.op) {
 	case TRACE_OP_BLAS_GEMM:
@@ -291,7 +308,7 @@ void blas_event(struct blas *blas, const struct trace_header *event, uint32_t si
 		on_call(blas, (const struct trace_call *)event);
 	else if (event->type == TRACE_EVENT_PROCESS || event->type == TRACE_EVENT_EXEC ||
 		 event->type == TRACE_EVENT_EXIT)
-		traced_end(blas, event->tgid);
+		on_process(blas, event, size);
 }
 
 void blas_lost(struct blas *blas)
@@ -325,12 +342,15 @@ void blas_free(struct blas *blas)
 
 /* ---- figures ---- */
 
+/* Of those with one PID, the youngest last. */
 static int by_tgid(const void *a, const void *b)
 {
 	const struct blas_traced *x = *(const struct blas_traced *const *)a,
 				 *y = *(const struct blas_traced *const *)b;
 
-	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
+	if (x->tgid != y->tgid)
+		return x->tgid < y->tgid ? -1 : 1;
+	return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
 }
 
 static int by_flop(const void *a, const void *b)
@@ -386,5 +406,6 @@ struct blas_view *blas_window(struct blas *blas)
 	index_again(blas);
 	memcpy(view->totals, blas->totals, sizeof(view->totals));
 	view->unsized = blas->unsized;
+	view->beyond = blas->beyond;
 	return view;
 }

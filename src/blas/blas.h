@@ -8,7 +8,8 @@
  *  2. Sizes of cublasLt's layouts are known by the digest of their contents (blas/layouts.h), or not at all.
  *  3. What is called within another call of this layer is not counted again (bpf/layers.h).
  *  4. Memory is bounded: BLAS_PROCESSES_MAX processes, each with so many shapes, layouts and handles. Shapes
- *     beyond the limit are in the sums by precision.
+ *     beyond the limit are in the sums by precision, and calls of processes beyond it in the totals, counted.
+ *  5. A process is an incarnation, between two execs; what is said of another one with its PID is not of it.
  *
  * One thread owns a struct blas: the one that drains the ring.
  */
@@ -33,7 +34,8 @@ DEFINE_CLEANUP(struct blas *, blas_free, blas_freep)
 bool blas_is_event(const struct trace_header *event);
 /* One event, in ring order: those of cuBLAS, and beginnings and ends of processes. */
 void blas_event(struct blas *blas, const struct trace_header *event, uint32_t size);
-void blas_process_over(struct blas *blas, uint32_t tgid);
+/* A process has ended, whose end may not have been seen. @incarnation, 0: not known. */
+void blas_process_over(struct blas *blas, uint32_t tgid, uint64_t incarnation);
 /* Events were lost: handles' math modes may have changed, and are not known. */
 void blas_lost(struct blas *blas);
 /* What a call multiplies, as far as is known after the events so far. False: its size is not known. */

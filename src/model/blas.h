@@ -62,6 +62,7 @@ struct blas_view {
 	struct blas_row *rows; /* by process */
 	struct blas_sum totals[BLAS_PRECISIONS]; /* of all processes that ever were */
 	uint64_t unsized;
+	uint64_t beyond; /* calls of processes beyond the limit: in the totals, and in no process */
 };
 
 /* Zeroed, with room for so many; one allocation, to be freed. NULL: out of memory. */

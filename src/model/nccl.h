@@ -66,6 +66,7 @@ struct nccl_view {
 	struct nccl_row *rows; /* by process */
 	struct nccl_communicator *communicators; /* by process */
 	struct nccl_row *totals; /* of all processes that ever were */
+	uint64_t beyond; /* operations of processes beyond the limit: in the totals, and in no process */
 	uint64_t groups; /* of all processes that ever were */
 	double group_seconds;
 };

@@ -62,7 +62,7 @@ _Static_assert(sizeof(struct nccl_wire_operation) == 64, "both sides must agree"
 struct nccl_wire {
 	uint32_t magic;
 	uint16_t version, n;
-	uint64_t lost; /* operations so far that were not sent, for want of room */
+	uint64_t lost; /* operations that were not sent, for want of room, since earlier connections told */
 	struct nccl_wire_operation at[NCCL_WIRE_OPERATIONS]; /* of which n are sent */
 };
 _Static_assert(sizeof(struct nccl_wire) == 16 + 32 * 64, "both sides must agree");

@@ -55,6 +55,14 @@ static void traced_free(struct nccl_traced *p)
 	free(p);
 }
 
+void nccl_index_again(struct nccl *nccl)
+{
+	hashmap_clear(&nccl->by_tgid);
+	for (uint32_t i = 0; i < nccl->processes_n; i++)
+		if (!nccl->processes[i]->over)
+			hashmap_put(&nccl->by_tgid, nccl->processes[i]->tgid, i);
+}
+
 void nccl_forget(struct nccl *nccl, uint32_t i)
 {
 	nccl->series_used -= nccl->processes[i]->has_series;
@@ -64,15 +72,14 @@ void nccl_forget(struct nccl *nccl, uint32_t i)
 
 static struct nccl_traced *traced_find(const struct nccl *nccl, uint32_t tgid)
 {
-	for (uint32_t i = nccl->processes_n; i-- > 0;)
-		if (nccl->processes[i]->tgid == tgid && !nccl->processes[i]->over)
-			return nccl->processes[i];
-	return NULL;
+	uint32_t i;
+
+	return hashmap_get(&nccl->by_tgid, tgid, &i) ? nccl->processes[i] : NULL;
 }
 
-static struct nccl_traced *traced_get(struct nccl *nccl, const struct trace_header *event)
+static struct nccl_traced *traced_get(struct nccl *nccl, const struct trace_call *call)
 {
-	struct nccl_traced *p = traced_find(nccl, event->tgid);
+	struct nccl_traced *p = traced_find(nccl, call->header.tgid);
 
 	if (p || nccl->processes_n == NCCL_PROCESSES_MAX)
 		return p;
@@ -80,24 +87,23 @@ static struct nccl_traced *traced_get(struct nccl *nccl, const struct trace_head
 	if (!p)
 		return NULL;
 	p->sizes = calloc(1, sizeof(*p->sizes));
-	if (!p->sizes) {
-		free(p);
+	if (!p->sizes || hashmap_put(&nccl->by_tgid, call->header.tgid, nccl->processes_n) < 0) {
+		traced_free(p);
 		return NULL;
 	}
-	p->tgid = event->tgid;
+	p->tgid = call->header.tgid;
+	p->incarnation = incarnations_of(&nccl->incarnations, p->tgid);
+	p->first_ns = add_saturated(call->header.time_ns, call->duration_ns);
 	p->has_series = nccl->series_used < nccl->series;
 	nccl->series_used += p->has_series;
 	nccl->processes[nccl->processes_n++] = p;
 	return p;
 }
 
-static void traced_end(struct nccl *nccl, uint32_t tgid)
+static void traced_end(struct nccl *nccl, struct nccl_traced *p)
 {
-	struct nccl_traced *p = traced_find(nccl, tgid);
-
-	if (!p)
-		return;
 	p->over = true;
+	hashmap_del(&nccl->by_tgid, p->tgid);
 	for (uint32_t i = 0; i < p->communicators_n; i++)
 		p->communicators[i].shown.ended = true;
 }
@@ -116,8 +122,17 @@ void nccl_process_over(struct nccl *nccl, uint32_t tgid, uint64_t incarnation)
 {
 	struct nccl_traced *p = traced_find(nccl, tgid);
 
-	if (p && (p->incarnation == incarnation || p->incarnation == 0 || incarnation == 0))
-		traced_end(nccl, tgid);
+	if (p && incarnation_is(p->incarnation, incarnation))
+		traced_end(nccl, p);
+}
+
+static void on_process(struct nccl *nccl, const struct trace_header *event, uint32_t size)
+{
+	struct nccl_traced *p = traced_find(nccl, event->tgid);
+
+	incarnations_event(&nccl->incarnations, event, size);
+	if (p && incarnation_ends(&p->incarnation, p->first_ns, event, size))
+		traced_end(nccl, p);
 }
 
 /* ---- operations ---- */
@@ -268,7 +283,7 @@ static void on_group_end(struct nccl *nccl, struct nccl_traced *p, const struct 
 
 static void on_call(struct nccl *nccl, const struct trace_call *call)
 {
-	struct nccl_traced *p = traced_get(nccl, &call->header);
+	struct nccl_traced *p = traced_get(nccl, call);
 	bool failed = call->result != 0;
 
 	if (call->header.op <= TRACE_OP_NCCL_LAST_MOVING)
@@ -308,7 +323,7 @@ void nccl_event(struct nccl *nccl, const struct trace_header *event, uint32_t si
 		on_call(nccl, (const struct trace_call *)event);
 	else if (event->type == TRACE_EVENT_PROCESS || event->type == TRACE_EVENT_EXEC ||
 		 event->type == TRACE_EVENT_EXIT)
-		traced_end(nccl, event->tgid);
+		on_process(nccl, event, size);
 }
 
 struct nccl *nccl_new(uint32_t series, bool keep)
@@ -328,10 +343,7 @@ void nccl_free(struct nccl *nccl)
 {
 	for (uint32_t i = 0; nccl && i < nccl->processes_n; i++)
 		traced_free(nccl->processes[i]);
+	if (nccl)
+		hashmap_done(&nccl->by_tgid);
 	free(nccl);
-}
-
-uint64_t nccl_beyond(const struct nccl *nccl)
-{
-	return nccl->beyond;
 }

@@ -10,9 +10,10 @@
  *     ranks is learnt when the program asks for it (ncclCommCount()), its rank too; until then the traffic of
  *     what is each rank's argument is not known, and is not told.
  *  3. Groups are followed on the kernel side, by thread (bpf/nccl.h), and end with their thread.
- *  4. Memory is bounded: NCCL_PROCESSES_MAX processes, each with NCCL_COMMUNICATORS_MAX communicators, and
- *     NCCL_SIZES_MAX sizes of communicators in all, the others together. Nothing is allocated for an event
- *     but by a process's or communicator's first one.
+ *  4. Memory is bounded: NCCL_PROCESSES_MAX processes, operations of further ones are in the totals and
+ *     counted; each with NCCL_COMMUNICATORS_MAX communicators, and NCCL_SIZES_MAX sizes of communicators in
+ *     all, the others together. Nothing is allocated for an event but by a process's or communicator's first.
+ *  5. A process is an incarnation, between two execs; what is said of another one with its PID is not of it.
  *
  * One thread owns a struct nccl: the one that drains the ring.
  */
@@ -43,6 +44,7 @@ void nccl_event(struct nccl *nccl, const struct trace_header *event, uint32_t si
  * are behind, which are marked as if they had been made before they were traced; children have no ID.
  */
 void nccl_lost(struct nccl *nccl, uint32_t tgid);
+/* A process has ended, whose end may not have been seen. @incarnation, 0: not known. */
 void nccl_process_over(struct nccl *nccl, uint32_t tgid, uint64_t incarnation);
 
 /*
@@ -50,8 +52,6 @@ void nccl_process_over(struct nccl *nccl, uint32_t tgid, uint64_t incarnation);
  * it for the last time, unless they are kept. NULL: out of memory.
  */
 struct nccl_view *nccl_window(struct nccl *nccl, uint64_t now_ns);
-/* Operations that are in no row of a process, since there were NCCL_PROCESSES_MAX. */
-uint64_t nccl_beyond(const struct nccl *nccl);
 
 /* NCCL's hash of a child's ID: @count-th split of the parent, and its color. */
 uint64_t nccl_child_id(uint64_t parent, uint32_t count, uint32_t color);

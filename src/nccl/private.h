@@ -2,6 +2,8 @@
 /* Shared by nccl.c (events), communicator.c and window.c (figures). */
 #pragma once
 
+#include "activity/incarnations.h"
+#include "base/hashmap.h"
 #include "nccl/nccl.h"
 
 struct communicator {
@@ -23,6 +25,7 @@ struct sizes {
 struct nccl_traced {
 	uint32_t tgid;
 	uint64_t incarnation; /* 0: not known */
+	uint64_t first_ns; /* end of its first call */
 	bool over, has_series;
 	struct communicator *communicators;
 	uint32_t communicators_n, communicators_room;
@@ -35,8 +38,10 @@ struct nccl_traced {
 struct nccl {
 	uint32_t series, series_used;
 	bool keep;
+	struct incarnations incarnations;
 	struct nccl_traced *processes[NCCL_PROCESSES_MAX];
 	uint32_t processes_n;
+	struct hashmap by_tgid; /* index of those that run */
 	/* Ranks of each size: of 0 not known, of the last one others. */
 	uint32_t ranks[NCCL_SIZES_MAX];
 	uint32_t sizes_n; /* without the last */
@@ -45,8 +50,9 @@ struct nccl {
 	double group_seconds;
 };
 
-/* nccl.c: removes a process by its index. */
+/* nccl.c: removes a process by its index; then, or when others moved, the index is made again. */
 void nccl_forget(struct nccl *nccl, uint32_t i);
+void nccl_index_again(struct nccl *nccl);
 
 /* communicator.c */
 /* A live one; NULL: there is none of that handle. */

@@ -80,12 +80,15 @@ static void process_fill(const struct nccl *nccl, struct nccl_traced *p, double 
 	view->communicators_n += shown->communicators_n;
 }
 
+/* Of those with one PID, the youngest last. */
 static int by_tgid(const void *a, const void *b)
 {
 	const struct nccl_traced *x = *(const struct nccl_traced *const *)a,
 				 *y = *(const struct nccl_traced *const *)b;
 
-	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
+	if (x->tgid != y->tgid)
+		return x->tgid < y->tgid ? -1 : 1;
+	return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
 }
 
 struct nccl_view *nccl_window(struct nccl *nccl, uint64_t now_ns)
@@ -108,7 +111,9 @@ struct nccl_view *nccl_window(struct nccl *nccl, uint64_t now_ns)
 	for (uint32_t i = nccl->processes_n; !nccl->keep && i-- > 0;)
 		if (nccl->processes[i]->over)
 			nccl_forget(nccl, i);
+	nccl_index_again(nccl);
 	view->totals_n = rows_fill(nccl, &nccl->totals, view->totals);
+	view->beyond = nccl->beyond;
 	view->groups = nccl->groups;
 	view->group_seconds = nccl->group_seconds;
 	nccl->window_ns = now_ns;

@@ -22,7 +22,7 @@ struct place {
 	pthread_spinlock_t lock;
 	uint32_t number; /* of its operation, so that handles of earlier ones are found out */
 	bool used, enqueued, timed;
-	uint32_t begun, ended; /* channels */
+	uint32_t begun, ended, stamped; /* channels; whose end the GPU told */
 	uint64_t first_ns, last_ns; /* by one clock, as told.timing says */
 	const void *context;
 	struct nccl_wire_operation told;
@@ -70,7 +70,8 @@ static struct place *place_lock(uintptr_t handle)
 /* The operation has ended. Locked. */
 static struct nccl_wire_operation place_end(struct place *place)
 {
-	bool complete = place->timed && place->ended >= place->told.channels && place->ended > 0 &&
+	uint32_t ended = place->told.timing == NCCL_TIMING_GPU ? place->stamped : place->ended;
+	bool complete = place->timed && ended >= place->told.channels && ended > 0 &&
 			place->last_ns > place->first_ns &&
 			place->last_ns - place->first_ns <= NCCL_WIRE_DURATION_MAX_NS;
 
@@ -130,7 +131,7 @@ uintptr_t operation_begin(const struct plugin_operation *operation)
 		place->enqueued = false;
 		place->timed = operation->timed;
 		place->context = operation->context;
-		place->begun = place->ended = 0;
+		place->begun = place->ended = place->stamped = 0;
 		place->first_ns = UINT64_MAX;
 		place->last_ns = 0;
 		place->told = operation->told;
@@ -196,6 +197,7 @@ void operation_channel_time(uintptr_t handle, uint64_t gpu_ns)
 
 	if (!place)
 		return;
+	place->stamped++;
 	if (place->told.timing == NCCL_TIMING_GPU && gpu_ns > place->last_ns)
 		place->last_ns = gpu_ns;
 	pthread_spin_unlock(&place->lock);

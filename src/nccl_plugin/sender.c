@@ -24,6 +24,7 @@ static struct {
 	pthread_once_t once;
 	pthread_mutex_t lock; /* of what follows */
 	int fd; /* -1: not connected */
+	uint64_t lost_told, lost_before; /* by the newest message; by those of earlier connections */
 	struct nccl_wire message; /* to be sent, if n > 0 */
 	/* without the lock */
 	atomic_uint waiting; /* something is to be sent; a futex */
@@ -45,6 +46,8 @@ static bool sender_connect(void)
 
 	if (sender.fd >= 0)
 		return true;
+	if (sender.address.sun_path[0] == '\0')
+		return false;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return false;
@@ -53,6 +56,7 @@ static bool sender_connect(void)
 		return false;
 	}
 	sender.fd = fd;
+	sender.lost_before = sender.lost_told;
 	return true;
 }
 
@@ -70,6 +74,7 @@ static void message_fill(void)
 static bool sender_drain(void)
 {
 	for (;;) {
+		uint64_t lost = ring_lost();
 		size_t n;
 
 		message_fill();
@@ -77,10 +82,11 @@ static bool sender_drain(void)
 			return true;
 		if (!sender_connect())
 			return false;
-		sender.message.lost = ring_lost();
+		sender.message.lost = lost - sender.lost_before;
 		n = offsetof(struct nccl_wire, at) + sender.message.n * sizeof(sender.message.at[0]);
 		if (send(sender.fd, &sender.message, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n) {
 			sender.message.n = 0;
+			sender.lost_told = lost;
 			continue;
 		}
 		if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
@@ -130,7 +136,9 @@ static void thread_start(void)
 
 	path = path && *path ? path : NCCL_SOCKET_DEFAULT;
 	sender.address.sun_family = AF_UNIX;
-	memcpy(sender.address.sun_path, path, strnlen(path, sizeof(sender.address.sun_path) - 1));
+	/* One that is too long is none: what it begins with may be another's. */
+	if (strlen(path) < sizeof(sender.address.sun_path))
+		strcpy(sender.address.sun_path, path);
 	pthread_atfork(NULL, NULL, in_child);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);

@@ -8,15 +8,20 @@
 
 enum { NCCL_ANSWER = PART_OTHERS };
 
+/* Tables of struct nccl_measured. */
+enum nccl_table { NCCL_TABLE_ROWS, NCCL_TABLE_TOTALS, NCCL_TABLES };
+
 struct nccl_question {
 	char version[32]; /* GPUSONDE_VERSION */
 	/* With the first one comes the socket that listens. */
 };
 
-/* After the rows (struct nccl_measured), of table 0. */
+/* After the tables. */
 struct nccl_answer {
 	uint32_t message; /* NCCL_ANSWER */
-	uint32_t rows;
-	uint64_t digest; /* of the rows; 0: there are none */
+	uint32_t rows[NCCL_TABLES];
+	uint32_t pad;
+	uint64_t digest[NCCL_TABLES]; /* 0: the table is empty */
 	uint64_t refused, dropped;
+	uint64_t lost; /* of the totals */
 };

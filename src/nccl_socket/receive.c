@@ -28,6 +28,7 @@ struct nccl_receiver {
 	struct client *clients[NCCL_CLIENTS_MAX];
 	uint32_t n;
 	uint64_t refused;
+	struct nccl_totals totals;
 	struct nccl_wire message;
 	int epoll, listener;
 	char channel; /* its address is what events of the channel are told by, as the listener's is */
@@ -108,26 +109,45 @@ static struct nccl_measured *row_find(struct client *client, const struct nccl_w
 	return row;
 }
 
-static void operation_add(struct client *client, const struct nccl_wire_operation *o)
+/* As a row of one call. Without the ranks neither traffic nor the factor of the bus is known. */
+static struct nccl_measured measured_of(const struct nccl_wire_operation *o)
 {
-	struct nccl_measured *row = row_find(client, o);
 	enum nccl_operation operation = (enum nccl_operation)o->operation;
-	bool per_rank = nccl_operation_is_per_rank(operation);
-	uint64_t traffic = per_rank ? multiply_saturated(o->bytes, o->ranks) : o->bytes;
+	struct nccl_measured row = { .calls = 1,
+				     .bytes = o->bytes,
+				     .ranks = o->ranks,
+				     .channels = o->channels,
+				     .proxy_operations = o->proxy_operations };
 
-	row->calls++;
-	row->bytes = add_saturated(row->bytes, o->bytes);
-	row->proxy_operations = add_saturated(row->proxy_operations, o->proxy_operations);
-	if (o->channels > row->channels)
-		row->channels = o->channels;
-	/* Without the ranks neither traffic nor the factor of the bus is known. */
-	if (o->timing == NCCL_TIMING_NONE || o->ranks == 0)
+	if (o->timing == NCCL_TIMING_NONE)
+		return row;
+	row.timed = 1;
+	row.seconds = (double)o->duration_ns / 1e9;
+	row.host_timed = o->timing == NCCL_TIMING_HOST;
+	if (o->ranks == NCCL_RANKS_UNKNOWN)
+		return row;
+	row.traffic =
+		nccl_operation_is_per_rank(operation) ? multiply_saturated(o->bytes, o->ranks) : o->bytes;
+	row.bus_traffic = (double)row.traffic * nccl_bus_factor(operation, o->ranks);
+	return row;
+}
+
+static void operation_add(struct nccl_receiver *receiver, struct client *client,
+			  const struct nccl_wire_operation *o)
+{
+	const struct nccl_measured row = measured_of(o);
+
+	nccl_measured_add(row_find(client, o), &row);
+	nccl_measured_add(nccl_totals_row(&receiver->totals, o->operation, o->ranks), &row);
+}
+
+/* It is the process's count so far, which grows. */
+static void lost_add(struct nccl_receiver *receiver, struct client *client, uint64_t lost)
+{
+	if (lost <= client->lost)
 		return;
-	row->host_timed |= o->timing == NCCL_TIMING_HOST;
-	row->timed++;
-	row->traffic = add_saturated(row->traffic, traffic);
-	row->seconds += (double)o->duration_ns / 1e9;
-	row->bus_traffic += (double)traffic * nccl_bus_factor(operation, o->ranks);
+	receiver->totals.lost = add_saturated(receiver->totals.lost, lost - client->lost);
+	client->lost = lost;
 }
 
 /* ---- clients ---- */
@@ -213,9 +233,9 @@ static void client_read(struct nccl_receiver *receiver, struct client *client)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n > 0 && (size_t)n <= sizeof(*message) && nccl_wire_is_valid(message, (size_t)n)) {
-			client->lost = message->lost;
+			lost_add(receiver, client, message->lost);
 			for (unsigned k = 0; k < message->n; k++)
-				operation_add(client, &message->at[k]);
+				operation_add(receiver, client, &message->at[k]);
 			continue;
 		}
 		receiver->refused += n != 0;
@@ -309,6 +329,11 @@ void nccl_receiver_rows(struct nccl_receiver *receiver, struct row_list *rows)
 			receiver->clients[left++] = client;
 	}
 	receiver->n = left;
+}
+
+const struct nccl_totals *nccl_receiver_totals(const struct nccl_receiver *receiver)
+{
+	return &receiver->totals;
 }
 
 uint64_t nccl_receiver_refused(const struct nccl_receiver *receiver)

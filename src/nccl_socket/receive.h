@@ -50,6 +50,8 @@ int nccl_receiver_fd(const struct nccl_receiver *receiver);
 int nccl_receiver_wait(struct nccl_receiver *receiver, int timeout_ms, bool *ret_channel);
 /* The rows of all clients (struct nccl_measured); those that are gone are in it for the last time. */
 void nccl_receiver_rows(struct nccl_receiver *receiver, struct row_list *rows);
+/* Of all clients that ever were, also of those whose rows found no room. */
+const struct nccl_totals *nccl_receiver_totals(const struct nccl_receiver *receiver);
 uint64_t nccl_receiver_refused(const struct nccl_receiver *receiver);
 
 /* For one message of @n bytes: whether it is whole and means something. */

@@ -11,19 +11,33 @@
 #include "nccl_socket/protocol.h"
 #include "nccl_socket/receive.h"
 
+static int send_table(int channel, struct row_list *rows, enum nccl_table table, struct nccl_answer *answer)
+{
+	answer->rows[table] = rows->n;
+	answer->digest[table] = rows->n > 0 ? row_list_digest(rows) : 0;
+	return rows->n > 0 ? parts_send(channel, table, answer->digest[table], rows) : 0;
+}
+
 static int send_answer(int channel, struct nccl_receiver *receiver, struct row_list *rows)
 {
-	struct nccl_answer answer = { .message = NCCL_ANSWER };
-	int r = 0;
+	const struct nccl_totals *totals = nccl_receiver_totals(receiver);
+	struct nccl_answer answer = { .message = NCCL_ANSWER, .lost = totals->lost };
+	int r;
 
 	row_list_clear(rows);
 	nccl_receiver_rows(receiver, rows);
-	answer.rows = rows->n;
-	answer.digest = rows->n > 0 ? row_list_digest(rows) : 0;
 	answer.refused = nccl_receiver_refused(receiver);
 	answer.dropped = rows->dropped;
-	if (rows->n > 0)
-		r = parts_send(channel, 0, answer.digest, rows);
+	r = send_table(channel, rows, NCCL_TABLE_ROWS, &answer);
+	row_list_clear(rows);
+	for (uint32_t i = 0; i < totals->n; i++) {
+		struct nccl_measured *row = row_list_add(rows);
+
+		if (row)
+			*row = totals->rows[i];
+	}
+	if (r == 0)
+		r = send_table(channel, rows, NCCL_TABLE_TOTALS, &answer);
 	return r == 0 ? send_with_fd(channel, &answer, sizeof(answer), -1) : r;
 }
 

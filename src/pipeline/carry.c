@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "pipeline/pipeline.h"
+#include "pipeline/private.h"
 
 static bool is_carried(const struct traced_process *process)
 {
@@ -115,6 +115,10 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 			add_room(&room, before, &before->processes[i]);
 		else
 			(*left_out)++;
+	}
+	if (before) {
+		view->nccl = pipeline_carry_nccl(before->nccl, view->nccl, left_out);
+		view->blas = pipeline_carry_blas(before->blas, view->blas, left_out);
 	}
 	if (room.processes == 0)
 		return view;

@@ -49,7 +49,7 @@ static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *user
 	if (pipeline->nccl)
 		nccl_process_over(pipeline->nccl, tgid, incarnation);
 	if (pipeline->blas)
-		blas_process_over(pipeline->blas, tgid);
+		blas_process_over(pipeline->blas, tgid, incarnation);
 	pipeline_forget_environment(pipeline, tgid);
 	if (pipeline->symbols)
 		symbols_forget(pipeline->symbols, (pid_t)tgid, incarnation);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared by pipeline.c, view.c (figures), carry.c, symbols.c (names of kernels), node.c (what it knows of the
- * node), limits.c (what containers and jobs were given) and environ.c.
+ * Shared by pipeline.c, view.c (figures), carry.c and carry_layers.c, symbols.c (names of kernels), node.c
+ * (what it knows of the node), limits.c (what containers and jobs were given) and environ.c.
  */
 #pragma once
 
@@ -50,6 +50,15 @@ uint64_t pipeline_not_taken(const struct pipeline *pipeline, const struct event_
 
 /* blas.c: without memory for them the figures of cuBLAS are absent. */
 void pipeline_fill_blas(const struct pipeline *pipeline, struct trace_view *view);
+
+/*
+ * carry_layers.c: as pipeline_carry(); @before and @view may be NULL. What is left out is counted for each
+ * layer.
+ */
+struct nccl_view *pipeline_carry_nccl(const struct nccl_view *before, struct nccl_view *view,
+				      uint64_t *left_out);
+struct blas_view *pipeline_carry_blas(const struct blas_view *before, struct blas_view *view,
+				      uint64_t *left_out);
 
 /* node.c */
 const char *pipeline_uuid(const struct entity *e);

@@ -85,6 +85,7 @@ json_t *json_blas_totals(struct json_maker *j, const struct blas_view *view)
 	object = json_object();
 	json_put(j, object, "precisions", json_sums(j, view->totals));
 	json_put(j, object, "unsized_calls", json_count(view->unsized));
+	json_put(j, object, "other_processes_calls", json_count(view->beyond));
 	return object;
 }
 

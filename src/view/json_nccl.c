@@ -88,6 +88,7 @@ json_t *json_nccl_totals(struct json_maker *j, const struct nccl_view *view)
 		return json_null();
 	object = json_object();
 	json_put(j, object, "operations", json_rows(j, view->totals, view->totals_n));
+	json_put(j, object, "other_processes_operations", json_count(view->beyond));
 	add_groups(j, object, view->groups, view->group_seconds);
 	return object;
 }

@@ -341,6 +341,9 @@ int json_trace_write(const struct snapshot *s, struct strbuf *out)
 
 	strbuf_adds(out, ",\"nccl_measured\":");
 	r = s->measured ? json_measured(s->measured, out) : 0;
+	strbuf_adds(out, s->measured ? ",\"nccl_measured_totals\":" : "null,\"nccl_measured_totals\":");
+	if (r == 0 && s->measured)
+		r = json_measured_totals(s->measured, out);
 	if (r < 0)
 		return r;
 	strbuf_adds(out, s->measured ? ",\"trace\":" : "null,\"trace\":");

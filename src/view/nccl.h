@@ -16,3 +16,5 @@ int json_nccl(const struct nccl_view *view, struct strbuf *out);
 int table_measured(const struct nccl_measurements *measured, const struct table_options *options,
 		   struct strbuf *out);
 int json_measured(const struct nccl_measurements *measured, struct strbuf *out);
+/* Over all processes that ever were. */
+int json_measured_totals(const struct nccl_measurements *measured, struct strbuf *out);

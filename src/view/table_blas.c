@@ -133,6 +133,7 @@ static void process_lines(const struct blas_process *process, const struct table
 int table_blas(const struct blas_view *view, const struct table_options *options, struct strbuf *out)
 {
 	struct table table;
+	char text[96];
 	int r = 0;
 
 	if (view->processes_n == 0) {
@@ -149,5 +150,10 @@ int table_blas(const struct blas_view *view, const struct table_options *options
 	table_done(&table);
 	for (uint32_t i = 0; r == 0 && i < view->processes_n; i++)
 		process_lines(&view->processes[i], options, out);
+	if (r == 0 && view->beyond > 0) {
+		snprintf(text, sizeof(text),
+			 "%" PRIu64 " multiplications are of further processes, and in no row", view->beyond);
+		table_line(options, out, COLOUR_NONE, text);
+	}
 	return r;
 }

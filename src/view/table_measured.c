@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/macro.h"
 #include "view/number.h"
@@ -50,6 +51,7 @@ int table_measured(const struct nccl_measurements *measured, const struct table_
 		   struct strbuf *out)
 {
 	struct table table;
+	char text[64];
 	int r = 0;
 
 	table_init(&table, columns, ARRAY_SIZE(columns));
@@ -60,5 +62,9 @@ int table_measured(const struct nccl_measurements *measured, const struct table_
 		r = table_write(&table, options, out);
 	}
 	table_done(&table);
+	if (r == 0 && measured->left_out > 0) {
+		snprintf(text, sizeof(text), "%" PRIu64 " further rows found no room", measured->left_out);
+		table_line(options, out, COLOUR_NONE, text);
+	}
 	return r;
 }

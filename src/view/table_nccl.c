@@ -121,5 +121,10 @@ int table_nccl(const struct nccl_view *view, const struct table_options *options
 			 view->groups, view->group_seconds * 1e3 / (double)view->groups);
 		table_line(options, out, COLOUR_NONE, text);
 	}
+	if (r == 0 && view->beyond > 0) {
+		snprintf(text, sizeof(text), "%" PRIu64 " operations are of further processes, and in no row",
+			 view->beyond);
+		table_line(options, out, COLOUR_NONE, text);
+	}
 	return r;
 }

@@ -104,4 +104,8 @@ void walk_blas(struct walk *walk)
 	if (walk_family_named(walk, "gemm_flop_total", FAMILY_COUNTER, UNIT_NONE,
 			      "The operations that they ask for."))
 		walk_sums(&bw, NULL, bw.view->totals, true);
+	if (walk_family_named(walk, "gemm_other_processes_calls_total", FAMILY_COUNTER, UNIT_NONE,
+			      "Those of them that are in no process's figures, since more processes than are "
+			      "told apart used cuBLAS."))
+		blas_value(walk, NULL, NULL, (double)bw.view->beyond, PRESENCE_PRESENT);
 }

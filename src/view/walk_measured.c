@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What NCCL's plugin measured, by process. The first MEASURED_SERIES rows have series of their own, the
- * others are together: how many there are, programs choose.
+ * others are together: how many there are, programs choose. And over all processes that ever were, which do
+ * not fall when one ends.
  */
 #include "view/walk_private.h"
 
@@ -17,6 +18,7 @@ struct measured_walk {
 	const struct label_set **processes, **sets; /* pid, comm; comm_size, operation, ... */
 	uint32_t n;
 	struct nccl_measured others;
+	const struct label_set *totals[NCCL_TOTALS_MAX]; /* comm_size, operation */
 };
 
 static void measured_labels(struct measured_walk *mw, const struct nccl_measured *row)
@@ -55,9 +57,10 @@ static bool row_is_shown(const struct nccl_measurements *all, uint32_t i)
 static bool measured_walk_init(struct measured_walk *mw, struct walk *walk)
 {
 	const struct nccl_measurements *all = walk->s->measured;
+	char size[NCCL_SIZE_TEXT];
 	bool others = false;
 
-	*mw = (struct measured_walk){ .walk = walk };
+	*mw = (struct measured_walk){ .walk = walk, .others.ranks = NCCL_RANKS_OTHER };
 	mw->rows = walk_zeroes(walk, MEASURED_SERIES + 1, sizeof(*mw->rows));
 	mw->processes = walk_zeroes(walk, MEASURED_SERIES + 1, sizeof(*mw->processes));
 	mw->sets = walk_zeroes(walk, MEASURED_SERIES + 1, sizeof(*mw->sets));
@@ -75,7 +78,22 @@ static bool measured_walk_init(struct measured_walk *mw, struct walk *walk)
 	}
 	if (others)
 		measured_others(mw);
+	for (uint32_t i = 0; i < all->totals.n; i++) {
+		nccl_size_text(all->totals.rows[i].ranks, size);
+		mw->totals[i] = WALK_SET(walk, true, { "comm_size", walk_text(walk, size, "") },
+					 { "operation", nccl_measured_operation(&all->totals.rows[i]) });
+	}
 	return true;
+}
+
+static void measured_value(struct walk *walk, const struct label_set *first, const struct label_set *second,
+			   double value)
+{
+	if (!isnan(value))
+		walk_series(walk, &(struct series){ .sets = { first, second },
+						    .value = value,
+						    .presence = PRESENCE_PRESENT,
+						    .entity = UINT32_MAX });
 }
 
 static void measured_family(struct measured_walk *mw, const char *name, enum family_type type,
@@ -84,15 +102,26 @@ static void measured_family(struct measured_walk *mw, const char *name, enum fam
 {
 	if (!walk_family_named(mw->walk, name, type, unit, help))
 		return;
-	for (uint32_t i = 0; i < mw->n; i++) {
-		double number = value(mw->rows[i]);
+	for (uint32_t i = 0; i < mw->n; i++)
+		measured_value(mw->walk, mw->processes[i], mw->sets[i], value(mw->rows[i]));
+}
 
-		if (!isnan(number))
-			walk_series(mw->walk, &(struct series){ .sets = { mw->processes[i], mw->sets[i] },
-								.value = number,
-								.presence = PRESENCE_PRESENT,
-								.entity = UINT32_MAX });
-	}
+static void totals_family(struct measured_walk *mw, const char *name, enum metric_unit unit, const char *help,
+			  double (*value)(const struct nccl_measured *row))
+{
+	const struct nccl_totals *totals = &mw->walk->s->measured->totals;
+
+	if (!walk_family_named(mw->walk, name, FAMILY_COUNTER, unit, help))
+		return;
+	for (uint32_t i = 0; i < totals->n; i++)
+		measured_value(mw->walk, mw->totals[i], NULL, value(&totals->rows[i]));
+}
+
+static void number_family(struct walk *walk, const char *name, enum family_type type, const char *help,
+			  uint64_t number)
+{
+	if (walk_family_named(walk, name, type, UNIT_NONE, help))
+		measured_value(walk, NULL, NULL, (double)number);
 }
 
 static double row_timed(const struct nccl_measured *row)
@@ -107,12 +136,12 @@ static double row_seconds(const struct nccl_measured *row)
 
 static double row_traffic(const struct nccl_measured *row)
 {
-	return (double)row->traffic;
+	return row->ranks == NCCL_RANKS_UNKNOWN ? NAN : (double)row->traffic;
 }
 
 static double row_bus_traffic(const struct nccl_measured *row)
 {
-	return row->bus_traffic;
+	return row->ranks == NCCL_RANKS_UNKNOWN ? NAN : row->bus_traffic;
 }
 
 static double row_channels(const struct nccl_measured *row)
@@ -129,7 +158,8 @@ void walk_measured(struct walk *walk)
 	measured_family(&mw, "process_nccl_measured_total", FAMILY_COUNTER, UNIT_NONE,
 			"Operations of NCCL whose duration its plugin measured.", row_timed);
 	measured_family(&mw, "process_nccl_measured_seconds_total", FAMILY_COUNTER, UNIT_SECONDS,
-			"Their durations on the GPU.", row_seconds);
+			"Their durations on the GPU; of NCCL 2.26 by the host's clock, which is longer.",
+			row_seconds);
 	measured_family(&mw, "process_nccl_measured_bytes_total", FAMILY_COUNTER, UNIT_BYTES,
 			"Their traffic, as nccl-tests counts it; by the seconds: algbw.", row_traffic);
 	measured_family(&mw, "process_nccl_measured_bus_bytes_total", FAMILY_COUNTER, UNIT_BYTES,
@@ -143,25 +173,23 @@ void walk_measured(struct walk *walk)
 			nccl_bus_bandwidth);
 	measured_family(&mw, "process_nccl_channels", FAMILY_GAUGE, UNIT_NONE,
 			"Channels that an operation had, at most.", row_channels);
-	if (walk_family_named(walk, "nccl_plugin_refused_total", FAMILY_COUNTER, UNIT_NONE,
-			      "Connections and messages to nccl.socket that were refused."))
-		walk_series(walk, &(struct series){ .value = (double)walk->s->measured->refused,
-						    .presence = PRESENCE_PRESENT,
-						    .entity = UINT32_MAX });
-	if (walk_family_named(walk, "nccl_plugin_left_out", FAMILY_GAUGE, UNIT_NONE,
-			      "Rows of the plugins that found no room: of a user with more than are left "
-			      "for others."))
-		walk_series(walk, &(struct series){ .value = (double)walk->s->measured->left_out,
-						    .presence = PRESENCE_PRESENT,
-						    .entity = UINT32_MAX });
-	if (walk_family_named(walk, "nccl_plugin_lost", FAMILY_GAUGE, UNIT_NONE,
-			      "Operations that plugins of running programs had no room for.")) {
-		uint64_t lost = 0;
-
-		for (uint32_t i = 0; i < walk->s->measured->n; i++)
-			lost += walk->s->measured->rows[i].gone ? 0 : walk->s->measured->rows[i].lost;
-		walk_series(walk, &(struct series){ .value = (double)lost,
-						    .presence = PRESENCE_PRESENT,
-						    .entity = UINT32_MAX });
-	}
+	totals_family(&mw, "nccl_measured_total", UNIT_NONE,
+		      "Operations of NCCL whose duration plugins measured, of all processes, those that have "
+		      "ended included.",
+		      row_timed);
+	totals_family(&mw, "nccl_measured_seconds_total", UNIT_SECONDS, "Their durations.", row_seconds);
+	totals_family(&mw, "nccl_measured_bytes_total", UNIT_BYTES,
+		      "Their traffic, as nccl-tests counts it, where the ranks are known.", row_traffic);
+	totals_family(&mw, "nccl_measured_bus_bytes_total", UNIT_BYTES,
+		      "The traffic times the operation's factor of the bus.", row_bus_traffic);
+	number_family(walk, "nccl_plugin_refused_total", FAMILY_COUNTER,
+		      "Connections and messages to nccl.socket that were refused.",
+		      walk->s->measured->refused);
+	number_family(walk, "nccl_plugin_left_out", FAMILY_GAUGE,
+		      "Rows of the plugins that found no room: of a user with more than are left for others. "
+		      "They are in the totals.",
+		      walk->s->measured->left_out);
+	number_family(walk, "nccl_plugin_lost_total", FAMILY_COUNTER,
+		      "Operations that plugins had no room for, of all processes.",
+		      walk->s->measured->totals.lost);
 }

@@ -143,6 +143,10 @@ void walk_nccl(struct walk *walk)
 	if (walk_family_named(walk, "nccl_bytes_total", FAMILY_COUNTER, UNIT_BYTES,
 			      "Their traffic, as nccl-tests counts it."))
 		walk_totals(&nw, row_traffic);
+	if (walk_family_named(walk, "nccl_other_processes_operations_total", FAMILY_COUNTER, UNIT_NONE,
+			      "Those of them that are in no process's figures, since more processes than are "
+			      "told apart used NCCL."))
+		nccl_value(walk, NULL, NULL, (double)nw.view->beyond);
 	if (walk_family_named(walk, "nccl_groups_total", FAMILY_COUNTER, UNIT_NONE,
 			      "Groups of NCCL's calls, nested ones not counted."))
 		nccl_value(walk, NULL, NULL, (double)nw.view->groups);

@@ -4,13 +4,14 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import tempfile
 
-from lib.e2e import BUILD, Agent, alive, children, comm, command, contains, equal, run, values, wait_for
+from lib.e2e import BUILD, Agent, Skip, alive, children, comm, command, contains, equal, run, values, wait_for
 from lib.traced import tracing
 
 HOST, PLUGIN = f"{BUILD}/test/e2e/profiler_host", f"{BUILD}/libgpusonde-nccl.so"
@@ -40,9 +41,20 @@ def rows(a, pid=None):
     return [r for r in found or [] if pid in (None, r["pid"])]
 
 
-def host(a, *args):
-    return subprocess.Popen([HOST, PLUGIN, *map(str, args)], env={"GPUSONDE_NCCL_SOCKET": f"{a.tmp}/nccl.sock"}, stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, text=True)
+def totals(a, operation="all_gather"):
+    found = a.get("/api/v1/trace").json()["nccl_measured_totals"]
+    return sum(r["calls"] for r in found or [] if r["operation"] == operation)
+
+
+def host(a, *args, path=None, folder=None, **more):
+    """The test's host of the interface; @path: the socket, if not the agent's. @folder: with copies of it and the plugin."""
+    program, plugin = (f"{folder}/{os.path.basename(p)}" if folder else p for p in (HOST, PLUGIN))
+    return subprocess.Popen([program, plugin, *map(str, args)], env={"GPUSONDE_NCCL_SOCKET": path or f"{a.tmp}/nccl.sock"}, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True, **more)
+
+
+def done(p, what="the host"):
+    equal(p.stdout.readline(), "done\n", what)
 
 
 def receiver(a):
@@ -76,7 +88,9 @@ def test_each_version_in_gpusonde_trace():
         equal((send["calls"], send["algorithm"], send["argument_bytes"]), (1000, None, 10 * 1000), f"version {version}")
         equal(gather["proxy_operations"] <= 1000, True, "network transfers")
         if version < 4:
-            equal((gather["timed"], gather["algbw"], gather["ranks"]), (0, None, None), f"version {version} tells neither ranks nor GPU time")
+            equal((gather["timed"], gather["algbw"], gather["ranks"], gather["traffic_bytes"]), (1000 if version == 3 else 0, None, None, None),
+                  f"version {version} does not tell ranks")
+            equal((gather["seconds"] > 0, gather["clock"]), (True, "host") if version == 3 else (False, "gpu"), f"version {version} tells no GPU time")
             continue
         equal((gather["timed"], gather["ranks"], gather["clock"]), (1000, 4, "gpu"), f"version {version}")
         equal((round(gather["algbw"]), round(gather["busbw"])), (16_000_000_000, 12_000_000_000), "bandwidth")
@@ -86,7 +100,7 @@ def test_each_version_in_gpusonde_trace():
 def test_the_agent():
     with agent() as a:
         with host(a, 6, 500, "wait") as p:
-            equal(p.stdout.readline(), "done\n", "the host")
+            done(p)
             wait_for(lambda: sum(r["calls"] for r in rows(a, p.pid)) == 1000, "what was measured")
             gather, = (r for r in rows(a, p.pid) if r["operation"] == "all_gather")
             equal((gather["comm"], gather["uid"], gather["timed"]), ("profiler_host", os.getuid(), 500), "row")
@@ -96,9 +110,16 @@ def test_the_agent():
             equal(round(values(page, "gpusonde_process_nccl_measured_bytes_total", **labels)[0]), 500 * 16000, "traffic")
             equal(round(values(page, "gpusonde_process_nccl_bus_bandwidth_bytes_per_second", **labels)[0]), 12_000_000_000, "busbw")
             equal(values(page, "gpusonde_process_nccl_channels", **labels), [2], "channels")
-            equal(values(page, "gpusonde_nccl_plugin_lost"), [0], "lost")
+            equal(values(page, "gpusonde_nccl_plugin_lost_total"), [0], "lost")
             p.stdin.close()
         wait_for(lambda: not rows(a, p.pid), "the process's rows to go")
+        # What it did stays.
+        labels = {"comm_size": "4", "operation": "all_gather"}
+        page = a.metrics()
+        equal(values(page, "gpusonde_nccl_measured_total", **labels), [500], "operations of all that were")
+        equal(round(values(page, "gpusonde_nccl_measured_bytes_total", **labels)[0]), 500 * 16000, "their traffic")
+        equal(round(values(page, "gpusonde_nccl_measured_bus_bytes_total", **labels)[0]), 500 * 12000, "bus traffic")
+        equal((totals(a), totals(a, "send")), (500, 500), "in JSON, too")
         path = f"{a.tmp}/nccl.sock"
         equal(os.stat(path).st_mode & 0o777, 0o666, "every user may connect")
         a.stop()
@@ -108,8 +129,123 @@ def test_the_agent():
 def test_a_child_of_fork_says_nothing():
     with agent() as a:
         with host(a, 5, 10, "fork") as p:
-            p.wait(timeout=60)
-        equal(p.returncode, 0, "exit status")
+            done(p)
+            # After what the child might have said.
+            print("", file=p.stdin, flush=True)
+            done(p)
+            wait_for(lambda: sum(r["calls"] for r in rows(a)) >= 40, "what the parent did")
+            p.stdin.close()
+            equal(p.wait(timeout=60), 0, "exit status")
+        wait_for(lambda: not rows(a, p.pid), "its rows to go")
+        equal((totals(a), totals(a, "send")), (20, 20), "what the parent did, and no more")
+
+
+def test_ranks_by_themselves():
+    with agent() as a:
+        for version in (1, max(VERSIONS)):
+            with host(a, version, 100, "ranks") as p:
+                done(p)
+                # The others have ended, or will: what they did is in the totals.
+                wait_for(lambda: totals(a) == 400 * (1 if version == 1 else 2), f"all ranks, version {version}")
+                equal([r["pid"] for r in rows(a) if not r["ended"] and r["operation"] == "send"], [p.pid], "the one that lives")
+                p.stdin.close()
+                equal(p.wait(timeout=60), 0, "exit status")
+        equal(totals(a, "send"), 800, "sends")
+        equal(values(a.metrics(), "gpusonde_nccl_plugin_lost_total"), [0], "lost")
+
+
+def measured(*args):
+    tracing()
+    done_ = command("trace", "--nccl", "--json", "-o", "-", "--", HOST, PLUGIN, *map(str, args))
+    equal(done_.returncode, 0, done_.stderr)
+    return {r["operation"]: (r["calls"], r["timed"]) for r in json.loads(done_.stdout)["nccl_measured"]}
+
+
+def test_handles_that_are_none():
+    for version in VERSIONS:
+        equal({k: v[0] for k, v in measured(version, 100, "bad").items()}, {"all_gather": 100, "send": 100}, f"version {version}: nothing is added")
+
+
+def test_events_out_of_order():
+    """Each operation is told once, with a duration only where its channels began and ended."""
+    for version in VERSIONS:
+        found = measured(version, 300, "disorder")
+        equal(found, {"all_gather": (300, {4: 200, 5: 200, 6: 200, 3: 300}.get(version, 0)), "send": (1, 0)}, f"version {version}")
+
+
+def test_it_stays_when_it_is_closed():
+    equal(measured(6, 100, "close"), {"all_gather": (100, 100), "send": (100, 100)}, "after dlclose()")
+
+
+def test_what_it_exports():
+    found = subprocess.run(["nm", "-D", "--defined-only", PLUGIN], capture_output=True, text=True, check=True).stdout
+    equal(sorted(line.split()[-1] for line in found.splitlines()), [f"ncclProfiler_v{v}" for v in VERSIONS], "the interface, and nothing else")
+
+
+def test_it_holds_no_program_up():
+    """Whoever is at the other end, and whether or not communicators end: the program does all, and ends."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, contextlib.ExitStack() as stack:
+        def listening(name, kind):
+            s = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
+            s.bind(f"{tmp}/{name}")
+            s.listen(1)
+            return f"{tmp}/{name}"
+
+        os.mkfifo(f"{tmp}/fifo")
+        os.symlink("loop", f"{tmp}/loop")
+        with open(f"{tmp}/file", "w", encoding="ascii"):
+            pass
+        paths = [listening("silent", socket.SOCK_SEQPACKET), listening("stream", socket.SOCK_STREAM), f"{tmp}/fifo", f"{tmp}/loop", f"{tmp}/file",
+                 tmp, f"{tmp}/none", "relative", "/" + "x" * 4000]
+        for path in paths:
+            for what in ("", "exit"):
+                with host(None, 6, 5000, what, path=path) as p:
+                    equal(p.wait(timeout=60), 0, f"{path[:100]} {what}")
+
+
+def test_a_path_that_is_too_long_is_none():
+    """And not that of what it begins with."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        path = f"{tmp}/".ljust(107, "x")
+        s.bind(path)
+        s.listen(1)
+        for tried, connects in ((path + "x", False), (path, True)):
+            with host(None, 6, 10, path=tried) as p:
+                equal(p.wait(timeout=60), 0, "exit status")
+            s.setblocking(False)
+            try:
+                s.accept()[0].close()
+                equal(connects, True, "too long")
+            except BlockingIOError:
+                equal(connects, False, "as long as may be")
+
+
+def test_another_user():
+    if os.getuid() != 0:
+        raise Skip("root only: only root can become another user")
+    with agent() as a:
+        os.chmod(a.tmp, 0o755)
+        for path in (HOST, PLUGIN):
+            shutil.copy(path, a.tmp)
+        with host(a, 6, 100, "wait", folder=a.tmp, user=65534, group=65534) as p:
+            done(p)
+            wait_for(lambda: sum(r["calls"] for r in rows(a, p.pid)) == 200, "another user's operations")
+            equal({r["uid"] for r in rows(a, p.pid)}, {65534}, "whose they are")
+            p.stdin.close()
+
+
+def test_the_agent_is_restarted():
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp:
+        with Agent("--nccl-socket", f"{tmp}/nccl.sock", tmp=tmp) as a, contextlib.ExitStack() as stack:
+            p = stack.enter_context(host(a, 6, 100, "wait"))
+            done(p)
+            wait_for(lambda: sum(r["calls"] for r in rows(a, p.pid)) == 200, "the first operations")
+            a.stop()
+            with Agent("--nccl-socket", f"{tmp}/nccl.sock", tmp=tmp) as b:
+                print("", file=p.stdin, flush=True)
+                done(p)
+                wait_for(lambda: sum(r["calls"] for r in rows(b, p.pid)) == 200, "those for the second")
+                p.stdin.close()
 
 
 def test_flood():
@@ -119,7 +255,7 @@ def test_flood():
         os.kill(pid, signal.SIGSTOP)
         try:
             with host(a, 6, 20000, "flood") as p:
-                equal(p.stdout.readline(), "done\n", "the host is not held up by who does not read")
+                done(p, "the host is not held up by who does not read")
                 os.kill(pid, signal.SIGCONT)
                 total = 8 * 2 * 20000
 
@@ -129,6 +265,8 @@ def test_flood():
                 found = wait_for(all_told, "received and lost to be all")
                 assert sum(r["lost"] for r in found) > 0, found
                 p.stdin.close()
+            wait_for(lambda: not rows(a, p.pid), "its rows to go")
+            equal(totals(a) + totals(a, "send") + values(a.metrics(), "gpusonde_nccl_plugin_lost_total")[0], total, "the totals are all, too")
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
@@ -137,15 +275,21 @@ def test_flood():
 def test_whoever_is_killed():
     with agent() as a:
         with host(a, 6, 100, "wait") as p:
-            equal(p.stdout.readline(), "done\n", "the host")
+            done(p)
             wait_for(lambda: rows(a, p.pid), "its rows")
             p.kill()
         wait_for(lambda: not rows(a, p.pid), "the rows of one that was killed to go")
         pid = receiver(a)
         with host(a, 6, 100, "wait") as p:
-            equal(p.stdout.readline(), "done\n", "the host")
+            done(p)
+            wait_for(lambda: sum(r["calls"] for r in rows(a, p.pid)) == 200, "all that it did")
             os.kill(pid, signal.SIGKILL)
             wait_for(lambda: receiver(a) not in (None, pid), "another process that receives")
+            before = totals(a)
+            print("", file=p.stdin, flush=True)
+            done(p)
+            wait_for(lambda: totals(a) == before + 100, "totals to go on from where they were")
+            equal(before >= 100, True, "what the first was told")
             p.stdin.close()
             equal(p.wait(timeout=60), 0, "the program is not harmed")
         with host(a, 6, 100, "wait") as p:

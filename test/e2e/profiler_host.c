@@ -2,14 +2,18 @@
 /*
  * A host of NCCL's profiler interface: calls the plugin as NCCL does, of the version that is asked for.
  *
- *   profiler_host PLUGIN VERSION COUNT [flood|wait|fork|bad]
+ *   profiler_host PLUGIN VERSION COUNT [flood|wait|fork|bad|disorder|close|exit|ranks]
  *
  * COUNT all-gathers of 1,000 floats on 4 ranks over 2 channels, each 1,000 ns by the GPU's clock, and as many
- * sends of 10 bytes, which takes no longer. "flood": in 8 threads, COUNT in each. "wait": before it ends,
- * for a line on standard input. "fork": a child does the same. "bad": with handles that are none.
+ * sends of 10 bytes, which takes no longer. Then it says "done", and does the same for each line on standard
+ * input, until that ends ("wait"). "flood": in 8 threads, COUNT in each, then as "wait". "fork": a child does
+ * the same, and ends its communicator, then as "wait". "bad": with handles that are none. "disorder": events
+ * that end before they begin, twice, or never. "close": the library is closed before all. "exit": no
+ * communicator ends. "ranks": each of 4 processes is one rank, then as "wait".
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +29,7 @@ static const struct profiler_v1 *v1;
 static const struct profiler_v4 *v4;
 static const struct profiler_v5 *v5;
 static unsigned count;
-static int mask;
+static int mask, rank = 1;
 
 static int (*start)(void *context, void **handle, const void *descr);
 static int (*stop)(void *handle);
@@ -45,20 +49,20 @@ static void *begin(void)
 	if (version < 4)
 		check(v1->init(&context, &mask));
 	else if (version == 4)
-		check(v4->init(&context, &mask, "name", 0xabc, 1, RANKS, 1, NULL));
+		check(v4->init(&context, &mask, "name", 0xabc, 1, RANKS, rank, NULL));
 	else
-		check(v5->init(&context, 0xabc, &mask, "name", 1, RANKS, 1, NULL));
+		check(v5->init(&context, 0xabc, &mask, "name", 1, RANKS, rank, NULL));
 	return context;
 }
 
 /* The descriptor of this version, for which what differs is given. */
 static void *event(void *context, unsigned type, void *parent, uint64_t number)
 {
-	struct profiler_descr_v1 d1 = { .type = (uint8_t)type, .parent = parent, .rank = 1 };
-	struct profiler_descr_v2 d2 = { .type = (uint8_t)type, .parent = parent, .rank = 1 };
-	struct profiler_descr_v3 d3 = { .type = (uint8_t)type, .parent = parent, .rank = 1 };
-	struct profiler_descr_v4 d4 = { .type = (uint8_t)type, .parent = parent, .rank = 1 };
-	struct profiler_descr_v5 d5 = { .type = type, .parent = parent, .rank = 1 };
+	struct profiler_descr_v1 d1 = { .type = (uint8_t)type, .parent = parent, .rank = rank };
+	struct profiler_descr_v2 d2 = { .type = (uint8_t)type, .parent = parent, .rank = rank };
+	struct profiler_descr_v3 d3 = { .type = (uint8_t)type, .parent = parent, .rank = rank };
+	struct profiler_descr_v4 d4 = { .type = (uint8_t)type, .parent = parent, .rank = rank };
+	struct profiler_descr_v5 d5 = { .type = type, .parent = parent, .rank = rank };
 	const void *descr[] = { NULL, &d1, &d2, &d3, &d4, &d5, &d5 };
 	void *handle = NULL;
 
@@ -142,7 +146,54 @@ static void bad(void *context)
 	}
 }
 
-static void load(const char *path)
+/* A third of the operations has all its events, in another order; of the others some never come. */
+static void disorder(void *context)
+{
+	for (unsigned i = 0; i < count; i++) {
+		void *coll = event(context, PROFILER_COLL, NULL, i), *channel;
+
+		if (i % 3 != 0) {
+			check(stop(coll));
+			check(stop(coll));
+		}
+		if (i % 3 != 1) {
+			channels(context, coll, CHANNELS, 1000000 + i * UINT64_C(10000));
+		} else {
+			channel = event(context, PROFILER_KERNEL_CH, coll, 1000000);
+			check(stop(channel)); /* when it ended nobody said */
+		}
+		if (i % 3 == 0)
+			check(stop(coll));
+		check(stop(event(context, PROFILER_PROXY_OP, coll, 0)));
+		channels(context, coll, 1, 1); /* after its end */
+	}
+	/* It never ends. */
+	event(context, PROFILER_P2P, NULL, 0);
+}
+
+static void again(void *context)
+{
+	char line[8];
+
+	do {
+		puts("done");
+		fflush(stdout);
+		if (!fgets(line, sizeof(line), stdin))
+			return;
+		operations(context);
+	} while (true);
+}
+
+/* Of each but the first, which it returns as, a process of its own that ends by itself. */
+static void become_ranks(void)
+{
+	for (rank = 1; rank < RANKS; rank++)
+		if (fork() == 0)
+			return;
+	rank = 0;
+}
+
+static void load(const char *path, bool closes)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found;
 	char name[32];
@@ -161,6 +212,8 @@ static void load(const char *path)
 	stop = v1->stop;
 	state = v1->state;
 	finalize = v1->finalize;
+	if (closes)
+		dlclose(library);
 }
 
 int main(int argc, char **argv)
@@ -172,26 +225,34 @@ int main(int argc, char **argv)
 		return 2;
 	version = atoi(argv[2]);
 	count = (unsigned)atoi(argv[3]);
-	load(argv[1]);
+	if (strcmp(what, "ranks") == 0)
+		become_ranks();
+	load(argv[1], strcmp(what, "close") == 0);
 	context = begin();
 	if (strcmp(what, "flood") == 0)
 		flood(context);
+	else if (strcmp(what, "disorder") == 0)
+		disorder(context);
 	else
 		operations(context);
 	if (strcmp(what, "bad") == 0)
 		bad(context);
+	if (strcmp(what, "exit") == 0)
+		return 0;
 	if (strcmp(what, "fork") == 0) {
 		if (fork() == 0) {
 			operations(context);
+			operations(begin());
+			check(finalize(context));
 			_exit(0);
 		}
 		wait(NULL);
 	}
-	if (strcmp(what, "wait") == 0 || strcmp(what, "flood") == 0) {
-		puts("done");
-		fflush(stdout);
-		getchar();
-	}
+	if (strcmp(what, "wait") == 0 || strcmp(what, "flood") == 0 || strcmp(what, "fork") == 0 ||
+	    (strcmp(what, "ranks") == 0 && rank == 0))
+		again(context);
 	check(finalize(context));
+	while (wait(NULL) > 0)
+		;
 	return 0;
 }

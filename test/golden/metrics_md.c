@@ -190,6 +190,8 @@ static const struct {
 	  "Multiplications of matrices that cuBLAS was asked for, of all processes, those that have ended "
 	  "included." },
 	{ "gemm_flop_total", "counter", "precision", "The operations that they ask for." },
+	{ "gemm_other_processes_calls_total", "counter", "",
+	  "Those of them that are in no process's figures, since more than 1,024 processes used cuBLAS." },
 	{ "process_nccl_operations_total", "counter", "pid, comm, comm_size, operation",
 	  "Operations of NCCL that the process enqueued, by ranks of the communicator: unknown where it was "
 	  "made before it was traced, other beyond 15 sizes. So are the next families." },
@@ -202,6 +204,8 @@ static const struct {
 	{ "nccl_operations_total", "counter", "comm_size, operation",
 	  "Operations of NCCL that were enqueued, of all processes, those that have ended included." },
 	{ "nccl_bytes_total", "counter", "comm_size, operation", "Their traffic, as nccl-tests counts it." },
+	{ "nccl_other_processes_operations_total", "counter", "",
+	  "Those of them that are in no process's figures, since more than 1,024 processes used NCCL." },
 	{ "nccl_groups_total", "counter", "", "Groups of NCCL's calls, nested ones not counted." },
 	{ "nccl_group_seconds_total", "counter", "",
 	  "Time from their outermost ncclGroupStart() to the end of its ncclGroupEnd()." },
@@ -209,7 +213,8 @@ static const struct {
 	  "Operations of NCCL whose duration its plugin measured (nccl.socket), as the program says itself; "
 	  "of the first 1,024 such sets, the others together as other. So are the next families." },
 	{ "process_nccl_measured_seconds_total", "counter",
-	  "pid, comm, comm_size, operation, algorithm, protocol", "Their durations on the GPU." },
+	  "pid, comm, comm_size, operation, algorithm, protocol",
+	  "Their durations on the GPU; of NCCL 2.26 by the host's clock, which is longer." },
 	{ "process_nccl_measured_bytes_total", "counter",
 	  "pid, comm, comm_size, operation, algorithm, protocol",
 	  "Their traffic, as nccl-tests counts it; the rate by that of the seconds: algbw." },
@@ -224,12 +229,21 @@ static const struct {
 	  "busbw, the mean since the program began." },
 	{ "process_nccl_channels", "gauge", "pid, comm, comm_size, operation, algorithm, protocol",
 	  "Channels that an operation had, at most." },
+	{ "nccl_measured_total", "counter", "comm_size, operation",
+	  "Operations of NCCL whose duration plugins measured, of all processes, those that have ended "
+	  "included; other: beyond 95 of them." },
+	{ "nccl_measured_seconds_total", "counter", "comm_size, operation", "Their durations." },
+	{ "nccl_measured_bytes_total", "counter", "comm_size, operation",
+	  "Their traffic, as nccl-tests counts it; absent where the ranks are not known." },
+	{ "nccl_measured_bus_bytes_total", "counter", "comm_size, operation",
+	  "The traffic times the operation's factor of the bus." },
 	{ "nccl_plugin_left_out", "gauge", "",
-	  "Rows of the plugins that found no room: of a user with more than are left for others." },
+	  "Rows of the plugins that found no room: of a user with more than are left for others. They "
+	  "are in the totals." },
 	{ "nccl_plugin_refused_total", "counter", "",
 	  "Connections and messages to nccl.socket that were refused." },
-	{ "nccl_plugin_lost", "gauge", "",
-	  "Operations that plugins of running programs had no room for." },
+	{ "nccl_plugin_lost_total", "counter", "",
+	  "Operations that plugins had no room for, of all processes." },
 	{ "probe_calls_total", "counter", "library, function",
 	  "Calls of functions that trace.probes names, of all processes; of the first 768 that were "
 	  "found in root's files and 256 in users', the others together as other. So are the next "

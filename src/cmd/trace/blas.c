@@ -31,11 +31,11 @@ static void forget_modes(_unused_ uint64_t events, void *userdata)
 	blas_lost(blas->blas);
 }
 
-static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
+static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 {
 	struct trace_blas *blas = userdata;
 
-	blas_process_over(blas->blas, tgid);
+	blas_process_over(blas->blas, tgid, incarnation);
 }
 
 int trace_blas_new(struct trace_blas **ret_blas)

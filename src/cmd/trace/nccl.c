@@ -180,6 +180,8 @@ static struct nccl_measurements *measured_of(struct trace_nccl *nccl)
 		if (now[i].gone)
 			row_add(&nccl->rows, &now[i]);
 	measured = nccl_measurements_new(now, rows.n);
+	if (measured)
+		measured->left_out = rows.dropped + nccl->rows.dropped;
 	row_list_done(&rows);
 	return measured;
 }

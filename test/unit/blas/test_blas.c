@@ -25,9 +25,10 @@ static void gemm(struct blas *blas, uint32_t m, uint32_t types, int32_t result)
 	     .result = result);
 }
 
-static void life(struct blas *blas, uint8_t type)
+static void life(struct blas *blas, uint8_t type, uint64_t incarnation)
 {
-	const struct trace_process event = { .header = { .tgid = PID, .type = type } };
+	const struct trace_process event = { .header = { .tgid = PID, .type = type },
+					     .incarnation = incarnation };
 
 	blas_event(blas, &event.header, sizeof(event));
 }
@@ -153,17 +154,36 @@ static void a_process_that_executes_another_program_is_another_one(void **state)
 
 	CALL(blas, MATH, .handle = HANDLE, .kind = 3);
 	gemm(blas, 1, FP32, 0);
-	life(blas, TRACE_EVENT_EXEC);
+	life(blas, TRACE_EVENT_EXEC, 0);
 	gemm(blas, 1, FP32, 0);
 	view = blas_window(blas);
 	assert_int_equal(view->processes_n, 2);
 	free(TAKE_PTR(view));
 	assert_int_equal(only(blas).by_precision[BLAS_FP32_OR_TF32].calls, 1);
-	blas_process_over(blas, PID);
+	blas_process_over(blas, PID, 0);
 	free(blas_window(blas));
 	view = blas_window(blas);
 	assert_int_equal(view->processes_n, 0);
 	assert_int_equal(view->totals[BLAS_FP32_OR_TF32].calls + view->totals[BLAS_TF32].calls, 2);
+}
+
+static void what_is_said_of_a_predecessor_does_not_end_it(void **state)
+{
+	struct blas *blas = *state;
+	_cleanup_free_ struct blas_view *view = NULL;
+
+	life(blas, TRACE_EVENT_PROCESS, 7);
+	gemm(blas, 1, FP32, 0);
+	blas_process_over(blas, PID, 5);
+	life(blas, TRACE_EVENT_EXIT, 5);
+	free(blas_window(blas));
+	view = blas_window(blas);
+	assert_int_equal(view->processes_n, 1);
+	assert_false(view->processes[0].exited);
+	free(TAKE_PTR(view));
+	blas_process_over(blas, PID, 7);
+	view = blas_window(blas);
+	assert_true(view->processes[0].exited);
 }
 
 static void processes_are_bounded(void **state)
@@ -172,17 +192,18 @@ static void processes_are_bounded(void **state)
 	_cleanup_free_ struct blas_view *view = NULL;
 
 	for (uint32_t i = 1; i <= BLAS_PROCESSES_MAX + 5; i++)
-		call(blas, &(struct trace_call){ .header = { .tgid = i,
-							     .type = TRACE_EVENT_CALL,
-							     .op = TRACE_OP_BLAS_GEMM },
-						 .addr = 1,
-						 .other = 1,
-						 .stream = 1,
-						 .size = 1,
-						 .kind = BF16 });
+		call(blas,
+		     &(struct trace_call){
+			     .header = { .tgid = i, .type = TRACE_EVENT_CALL, .op = TRACE_OP_BLAS_GEMM },
+			     .addr = 1,
+			     .other = 1,
+			     .stream = 1,
+			     .size = 1,
+			     .kind = BF16 });
 	view = blas_window(blas);
 	assert_int_equal(view->processes_n, BLAS_PROCESSES_MAX);
 	assert_int_equal(view->totals[BLAS_BF16].calls, BLAS_PROCESSES_MAX + 5);
+	assert_int_equal(view->beyond, 5);
 }
 
 static void multiply(struct blas *blas, uint32_t tgid)
@@ -205,7 +226,7 @@ static void processes_are_found_after_a_window(void **state)
 	for (uint32_t tgid = 50; tgid > 0; tgid--)
 		multiply(blas, tgid);
 	for (uint32_t tgid = 10; tgid <= 50; tgid += 10)
-		blas_process_over(blas, tgid);
+		blas_process_over(blas, tgid, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		_cleanup_free_ struct blas_view *view = blas_window(blas);
 
@@ -242,6 +263,7 @@ int main(void)
 		TEST(sizes_come_from_layouts_or_are_not_known),
 		TEST(what_is_not_told_is_counted_as_such),
 		TEST(a_process_that_executes_another_program_is_another_one),
+		TEST(what_is_said_of_a_predecessor_does_not_end_it),
 		TEST(processes_are_bounded),
 		TEST(processes_are_found_after_a_window),
 	};

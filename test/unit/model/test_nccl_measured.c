@@ -7,7 +7,9 @@
 
 static void bandwidths(void **state)
 {
-	struct nccl_measured row = { .operation = NCCL_ALL_REDUCE, .traffic = 8000, .bus_traffic = 14000 };
+	struct nccl_measured row = {
+		.operation = NCCL_ALL_REDUCE, .ranks = 8, .traffic = 8000, .bus_traffic = 14000
+	};
 
 	(void)state;
 	assert_true(isnan(nccl_algorithm_bandwidth(&row)));
@@ -35,6 +37,33 @@ static void sums_saturate(void **state)
 	assert_int_equal(to.host_timed, 1);
 }
 
+static void totals_are_bounded(void **state)
+{
+	struct nccl_totals totals = { 0 }, sum = { 0 };
+	const struct nccl_measured row = { .calls = 1, .timed = 1 };
+
+	(void)state;
+	for (uint32_t ranks = 0; ranks < NCCL_TOTALS_MAX + 10; ranks++)
+		nccl_measured_add(nccl_totals_row(&totals, NCCL_SEND, ranks), &row);
+	assert_int_equal(totals.n, NCCL_TOTALS_MAX);
+	assert_int_equal(totals.rows[1].ranks, 1);
+	assert_int_equal(totals.rows[1].calls, 1);
+	assert_int_equal(totals.rows[NCCL_TOTALS_MAX - 1].operation, NCCL_OPERATIONS);
+	assert_int_equal(totals.rows[NCCL_TOTALS_MAX - 1].calls, 11);
+	/* Without ranks it is in no bandwidth. */
+	assert_int_equal(totals.rows[0].timed, 1);
+	assert_int_equal(totals.rows[NCCL_TOTALS_MAX - 1].timed, 0);
+	/* Wherever the row of the others stands. */
+	nccl_totals_row(&sum, NCCL_OPERATIONS, NCCL_RANKS_OTHER);
+	totals.lost = 2;
+	nccl_totals_add(&sum, &totals);
+	nccl_totals_add(&sum, &totals);
+	assert_int_equal(sum.n, NCCL_TOTALS_MAX);
+	assert_int_equal(sum.rows[0].calls, 22);
+	assert_int_equal(nccl_totals_row(&sum, NCCL_SEND, NCCL_TOTALS_MAX - 2)->calls, 2);
+	assert_int_equal(sum.lost, 4);
+}
+
 static void references(void **state)
 {
 	const struct nccl_measured row = { .pid = 7 };
@@ -55,6 +84,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bandwidths),
 		cmocka_unit_test(sums_saturate),
+		cmocka_unit_test(totals_are_bounded),
 		cmocka_unit_test(references),
 	};
 

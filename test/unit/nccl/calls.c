@@ -11,9 +11,10 @@ void call(struct nccl *nccl, const struct trace_call *event)
 	nccl_event(nccl, &event->header, sizeof(*event));
 }
 
-void life(struct nccl *nccl, uint8_t type)
+void life(struct nccl *nccl, uint8_t type, uint64_t incarnation)
 {
-	const struct trace_process event = { .header = { .tgid = PID, .type = type } };
+	const struct trace_process event = { .header = { .tgid = PID, .type = type },
+					     .incarnation = incarnation };
 
 	nccl_event(nccl, &event.header, sizeof(event));
 }

@@ -15,8 +15,8 @@ enum { PID = 100, COMM = 0x1000, OTHER = 0x2000, CHILD = 0x3000 };
 		     .duration_ns = 1000,                                                            \
 		     __VA_ARGS__ })
 void call(struct nccl *nccl, const struct trace_call *event);
-/* A process begins (TRACE_EVENT_PROCESS), executes or ends. */
-void life(struct nccl *nccl, uint8_t type);
+/* A process begins (TRACE_EVENT_PROCESS), executes or ends; @incarnation: which one, 0 does not say. */
+void life(struct nccl *nccl, uint8_t type, uint64_t incarnation);
 
 /* The newest figures, which the next call replaces. */
 const struct nccl_view *figures(struct nccl *nccl);

@@ -154,7 +154,7 @@ static void exec_and_end_forget(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		make(nccl, COMM, 8);
 		CALL(nccl, ALL_REDUCE, .addr = COMM, .size = 1);
-		life(nccl, types[i]);
+		life(nccl, types[i], 1 << 20); /* began after the first call */
 		/* In the next one the handle is another communicator's. */
 		CALL(nccl, ALL_REDUCE, .addr = COMM, .size = 1);
 		assert_int_equal(figures(nccl)->processes_n, 2);
@@ -192,6 +192,28 @@ static void what_is_no_event_of_nccl(void **state)
 	assert_int_equal(figures(nccl)->processes_n, 0);
 }
 
+static void what_is_said_of_a_predecessor_does_not_end_it(void **state)
+{
+	struct nccl *nccl = *state;
+
+	life(nccl, TRACE_EVENT_PROCESS, 7);
+	make(nccl, COMM, 8);
+	nccl_process_over(nccl, PID, 5);
+	life(nccl, TRACE_EVENT_EXIT, 5);
+	figures(nccl);
+	assert_false(figures(nccl)->processes[0].exited);
+	assert_false(only(nccl)->late);
+	life(nccl, TRACE_EVENT_PROCESS, 9);
+	assert_true(figures(nccl)->processes[0].exited);
+	assert_int_equal(figures(nccl)->processes_n, 0);
+	/* A call that is told before its process's beginning. */
+	make(nccl, COMM, 8);
+	nccl_process_over(nccl, PID, 7);
+	assert_false(figures(nccl)->processes[0].exited);
+	nccl_process_over(nccl, PID, 9);
+	assert_true(figures(nccl)->processes[0].exited);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +228,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(exec_and_end_forget, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_of_work_that_goes_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_event_of_nccl, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_said_of_a_predecessor_does_not_end_it, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

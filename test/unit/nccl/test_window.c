@@ -57,7 +57,7 @@ static void processes_beyond_the_limit(void **state)
 						 .addr = COMM });
 	view = figures(nccl);
 	assert_int_equal(view->processes_n, NCCL_PROCESSES_MAX);
-	assert_int_equal(nccl_beyond(nccl), 10);
+	assert_int_equal(view->beyond, 10);
 	assert_int_equal(view->totals[0].calls, NCCL_PROCESSES_MAX + 10);
 	assert_true(view->processes[3].has_series);
 	assert_false(view->processes[4].has_series);
@@ -71,7 +71,7 @@ static void those_that_have_ended_are_kept(void **state)
 
 	(void)state;
 	CALL(nccl, ALL_REDUCE, .addr = COMM);
-	life(nccl, TRACE_EVENT_EXIT);
+	life(nccl, TRACE_EVENT_EXIT, 0);
 	figures(nccl);
 	assert_int_equal(figures(nccl)->processes_n, 1);
 	nccl_free(nccl);

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -104,6 +105,60 @@ static void operations_are_added(void **state)
 	rows = rows_of(receiver);
 	assert_int_equal(rows.n, 0);
 	row_list_done(&rows);
+}
+
+static void totals_stay(void **state)
+{
+	struct nccl_receiver *receiver = *state;
+	const struct nccl_totals *totals = nccl_receiver_totals(receiver);
+	struct row_list none = { .size = sizeof(struct nccl_measured), .max = 0 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct nccl_wire message = message_of(3);
+		int fd = client(receiver);
+
+		message.at[1].operation = NCCL_SEND;
+		message.at[2].algorithm = NCCL_ALGORITHM_TREE;
+		for (message.lost = 5; message.lost > 3; message.lost--)
+			assert_int_equal(send(fd, &message, size_of(&message), 0), size_of(&message));
+		close(fd);
+		serve(receiver);
+		nccl_receiver_rows(receiver, &none); /* in which they find no room */
+	}
+	assert_int_equal(none.dropped, 2 * 3);
+	assert_int_equal(totals->n, 2);
+	assert_int_equal(totals->rows[0].operation, NCCL_ALL_GATHER);
+	assert_int_equal(totals->rows[0].ranks, 4);
+	assert_int_equal(totals->rows[0].calls, 8);
+	assert_int_equal(totals->rows[0].traffic, 8 * 400);
+	assert_int_equal(totals->rows[0].pid, 0);
+	assert_int_equal(totals->rows[1].calls, 4);
+	assert_int_equal(totals->lost, 2 * 5);
+}
+
+/* What version 3 of the interface tells. */
+static void without_ranks_there_is_a_duration_and_no_bandwidth(void **state)
+{
+	struct nccl_receiver *receiver = *state;
+	struct nccl_wire message = message_of(1);
+	const struct nccl_measured *row;
+	struct row_list rows;
+	int fd = client(receiver);
+
+	message.at[0].ranks = NCCL_RANKS_UNKNOWN;
+	message.at[0].timing = NCCL_TIMING_HOST;
+	assert_int_equal(send(fd, &message, size_of(&message), 0), size_of(&message));
+	serve(receiver);
+	rows = rows_of(receiver);
+	row = rows.list;
+	assert_int_equal(row->timed, 1);
+	assert_float_equal(row->seconds, 1e-6, 1e-12);
+	assert_true(row->host_timed);
+	assert_int_equal(row->traffic, 0);
+	assert_true(isnan(nccl_algorithm_bandwidth(row)));
+	assert_true(isnan(nccl_bus_bandwidth(row)));
+	row_list_done(&rows);
+	close(fd);
 }
 
 static void a_wrong_message_ends_its_connection(void **state)
@@ -219,6 +274,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(operations_are_added, setup, teardown),
+		cmocka_unit_test_setup_teardown(totals_stay, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_ranks_there_is_a_duration_and_no_bandwidth, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_wrong_message_ends_its_connection, setup, teardown),
 		cmocka_unit_test(what_is_valid),
 		cmocka_unit_test_setup_teardown(rows_of_a_client_are_bounded, setup, teardown),

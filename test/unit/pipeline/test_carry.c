@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/pipeline.h"
@@ -144,12 +145,131 @@ static void only_so_many_are_kept(_unused_ void **state)
 	trace_view_unref(view);
 }
 
+/* ---- what processes did with NCCL and cuBLAS, and operators ---- */
+
+/* Of one process: a row of so many calls, and of NCCL a communicator. */
+static void add_layers(struct trace_view *view, uint32_t pid, bool exited, uint64_t calls)
+{
+	uint32_t i = view->nccl->processes_n++;
+
+	view->nccl->processes[i] = (struct nccl_process){ .pid = pid,
+							  .exited = exited,
+							  .has_series = true,
+							  .rows_first = view->nccl->rows_n,
+							  .rows_n = 1,
+							  .communicators_first = view->nccl->communicators_n,
+							  .communicators_n = 1 };
+	view->nccl->rows[view->nccl->rows_n++].calls = calls;
+	view->nccl->communicators[view->nccl->communicators_n++].handle = calls;
+	view->blas->processes[i] = (struct blas_process){ .pid = pid,
+							  .exited = exited,
+							  .has_series = true,
+							  .rows_first = view->blas->rows_n,
+							  .rows_n = 1 };
+	view->blas->processes_n++;
+	view->blas->rows[view->blas->rows_n++].sum.calls = calls;
+}
+
+static struct trace_view *layers_new(void)
+{
+	struct trace_view *view = view_new();
+
+	view->nccl = nccl_view_new(400, 400, 400, 1);
+	view->blas = blas_view_new(400, 400);
+	assert_non_null(view->nccl);
+	assert_non_null(view->blas);
+	return view;
+}
+
+static void assert_layers(const struct trace_view *view, uint32_t i, uint32_t pid, bool exited,
+			  uint64_t calls)
+{
+	const struct nccl_process *nccl = &view->nccl->processes[i];
+	const struct blas_process *blas = &view->blas->processes[i];
+
+	assert_int_equal(nccl->pid, pid);
+	assert_int_equal(nccl->exited, exited);
+	assert_int_equal(view->nccl->rows[nccl->rows_first].calls, calls);
+	assert_int_equal(view->nccl->communicators[nccl->communicators_first].handle, calls);
+	assert_int_equal(blas->pid, pid);
+	assert_int_equal(blas->exited, exited);
+	assert_int_equal(view->blas->rows[blas->rows_first].sum.calls, calls);
+}
+
+static void what_it_did_with_other_layers_is_kept(_unused_ void **state)
+{
+	struct trace_view *before = layers_new(), *view = layers_new();
+
+	add_layers(before, 10, false, 1);
+	add_layers(before, 20, true, 2);
+	add_layers(before, 40, true, 3);
+	add_layers(view, 10, false, 4);
+	add_layers(view, 20, false, 5); /* its successor */
+	view->nccl->totals[view->nccl->totals_n++].calls = 6;
+	view->nccl->beyond = view->blas->beyond = 7;
+	view->nccl->groups = view->blas->unsized = 8;
+	view->blas->totals[BLAS_BF16].calls = 9;
+	view = carry(before, view);
+	assert_int_equal(view->nccl->processes_n, 4);
+	assert_int_equal(view->blas->processes_n, 4);
+	assert_layers(view, 0, 10, false, 4);
+	assert_layers(view, 1, 20, true, 2);
+	assert_layers(view, 2, 20, false, 5);
+	assert_layers(view, 3, 40, true, 3);
+	assert_int_equal(view->nccl->totals_n, 1);
+	assert_int_equal(view->nccl->totals[0].calls, 6);
+	assert_int_equal(view->nccl->beyond, 7);
+	assert_int_equal(view->blas->beyond, 7);
+	assert_int_equal(view->nccl->groups, 8);
+	assert_int_equal(view->blas->unsized, 8);
+	assert_int_equal(view->blas->totals[BLAS_BF16].calls, 9);
+	/* A layer that is not traced any more. */
+	view = carry(view, view_new());
+	assert_null(view->nccl);
+	assert_null(view->blas);
+	trace_view_unref(view);
+}
+
+static void only_so_many_of_other_layers_are_kept(_unused_ void **state)
+{
+	struct trace_view *before = layers_new(), *view = layers_new();
+	uint64_t left_out = 0;
+
+	for (uint32_t i = 0; i < PIPELINE_CARRIED_MAX + 3; i++)
+		add_layers(before, i + 1, true, i);
+	add_layers(view, 1000, false, 1);
+	view = pipeline_carry(before, view, &left_out);
+	assert_int_equal(view->nccl->processes_n, PIPELINE_CARRIED_MAX + 1);
+	assert_int_equal(left_out, 2 * 3);
+	trace_view_unref(before);
+	trace_view_unref(view);
+}
+
+static void operators_are_those_of_the_newer_view(_unused_ void **state)
+{
+	struct trace_view *before = view_new(), *view = view_new();
+
+	add(before, 20, true);
+	view->operators = calloc(1, sizeof(*view->operators));
+	assert_non_null(view->operators);
+	view->operators_n = 1;
+	strcpy(view->operators[0].name, "add.Tensor");
+	view = carry(before, view);
+	assert_int_equal(view->processes_n, 1);
+	assert_int_equal(view->operators_n, 1);
+	assert_string_equal(view->operators[0].name, "add.Tensor");
+	trace_view_unref(view);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_ended_is_kept_until_it_is_taken),
 		cmocka_unit_test(what_is_kept_stands_in_order),
 		cmocka_unit_test(only_so_many_are_kept),
+		cmocka_unit_test(what_it_did_with_other_layers_is_kept),
+		cmocka_unit_test(only_so_many_of_other_layers_are_kept),
+		cmocka_unit_test(operators_are_those_of_the_newer_view),
 	};
 
 	return cmocka_run_group_tests_name("carry", tests, NULL, NULL);

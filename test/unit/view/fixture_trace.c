@@ -510,6 +510,9 @@ static void add_measured(struct snapshot *s)
 	if (!s->measured)
 		abort();
 	s->measured->refused = 4;
+	nccl_measured_add(nccl_totals_row(&s->measured->totals, NCCL_ALL_REDUCE, 8), &rows[0]);
+	nccl_totals_row(&s->measured->totals, NCCL_SEND, NCCL_RANKS_UNKNOWN)->seconds = 0.25;
+	s->measured->totals.lost = 5;
 }
 
 struct snapshot *fixture_traced(void)

@@ -320,10 +320,13 @@ static void the_trace_document(void **state)
 	json_t *json = client_document(s, JSON_TRACE), *trace = path(json, "trace");
 
 	(void)state;
-	assert_int_equal(json_object_size(json), 6);
+	assert_int_equal(json_object_size(json), 7);
 	assert_int_equal(json_array_size(path(json, "nccl_measured")), 2);
 	assert_float_equal(json_number_value(path(json, "nccl_measured/0/busbw")), 7.0 * (1 << 29), 1);
 	assert_true(json_is_null(path(json, "nccl_measured/1/busbw")));
+	assert_int_equal(json_array_size(path(json, "nccl_measured_totals")), 2);
+	assert_float_equal(json_number_value(path(json, "nccl_measured_totals/0/busbw")), 7.0 * (1 << 29), 1);
+	assert_true(json_is_null(path(json, "nccl_measured_totals/1/traffic_bytes")));
 	assert_int_equal(json_integer_value(path(trace, "events/produced")), 5000);
 	assert_int_equal(json_integer_value(path(trace, "events/dropped")), 10);
 	assert_int_equal(json_integer_value(path(trace, "processes/0/calls/1/errors/2")), 3);
