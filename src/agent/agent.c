@@ -449,7 +449,12 @@ static int read_exporters(struct agent *agent, const struct options *options)
 		.strict = options_bool(options, OPT_dcgm_strict),
 	};
 
-	if (!config.host && !(agent->kube && options_text(options, OPT_dcgm_labels)))
+	const char *labels = options_text(options, OPT_dcgm_labels);
+
+	if (!config.host && labels && !agent->kube)
+		log_warning("dcgm.labels finds no exporters: the Kubernetes API is not asked (kube.enabled, "
+			    "docs/kubernetes.md)");
+	if (!config.host && !(agent->kube && labels))
 		return 0;
 	return dcgm_new(agent->event, collector_model(agent->collector), &config, &agent->dcgm);
 }

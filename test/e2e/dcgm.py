@@ -127,6 +127,11 @@ def test_without_a_driver():
         equal(values(text, "gpusonde_dcgm_exporters"), [1])
 
 
+def test_labels_without_an_api_are_told():
+    with Agent(wait=False, DCGM_LABELS="app=dcgm", GPUSONDE_KUBE_ENABLED="no") as agent:
+        wait_for(lambda: "dcgm.labels finds no exporters" in agent.log(), "a warning")
+
+
 def test_names_and_ipv6():
     with Exporter() as exporter, agent_of(exporter, host="localhost") as agent:
         wait_page(agent)

@@ -275,7 +275,7 @@ static void check_exporters(const struct doctor *d, struct finding *f)
 	if (!d->status || d->sampled) {
 		found(f, VERDICT_NOTE, "not read: only a running agent does");
 	} else if (!json_is_number(up)) {
-		found(f, VERDICT_NOTE, "none is read (dcgm.host)");
+		found(f, VERDICT_NOTE, "none is read (dcgm.host, dcgm.labels)");
 	} else if (json_number_value(up) == 1) {
 		found(f, VERDICT_OK, "the agent reads %.0f DCGM exporter%s", exporters,
 		      exporters == 1 ? "" : "s");
