@@ -42,9 +42,8 @@ static __always_inline void header_fill(struct trace_header *h, enum trace_event
 	h->type = type;
 	h->op = TRACE_OP_NONE;
 	h->flags = 0;
-	h->operator= h->operator_outer = 0;
-	h->operators = 0;
-	__builtin_memset(h->pad, 0, sizeof(h->pad));
+	h->operator= h->operator_outer = h->forward = 0;
+	h->operators = h->pad = 0;
 	h->enclosing = 0;
 	h->stack = 0;
 }
@@ -128,6 +127,7 @@ static __always_inline void header_call(struct trace_header *h, const struct tra
 	h->operator= frame->within;
 	h->operator_outer = frame->within >> 16;
 	h->operators = frame->within >> 32;
+	h->forward = frame->within >> 48;
 	h->stack = stack;
 }
 

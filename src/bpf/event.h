@@ -52,7 +52,8 @@ struct trace_header {
 	 */
 	__u16 operator, operator_outer;
 	__u8 operators;
-	__u8 pad[3];
+	__u8 pad;
+	__u16 forward; /* in a backward pass: the operator whose node is evaluated; 0: none is known */
 	__u32 tgid, tid; /* in the initial PID namespace */
 	__u16 cpu; /* that seq belongs to */
 	__u16 call; /* row in the table of probes */

@@ -40,7 +40,10 @@ struct frame {
 	__u16 flags; /* enum trace_event_flag */
 	__u32 tails; /* tail calls to probed functions, which return with it */
 	__u32 number, enclosing; /* as in struct trace_call and trace_header */
-	/* operators that it is made within: the innermost one, << 16 the outermost one, << 32 how many */
+	/*
+	 * operators that it is made within: the innermost one, << 16 the outermost one, << 32 how many; << 48
+	 * the one whose node is evaluated
+	 */
 	__u64 within;
 };
 

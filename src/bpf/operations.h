@@ -74,6 +74,20 @@ enum trace_op {
 	 * together; addr: the longest, in ns
 	 */
 	TRACE_OP_PYTHON_GIL,
+	/* What else PyTorch does (bpf/torch.h), entries of functions: */
+	TRACE_OP_TORCH_EDGE, /* the operator that the thread is in makes a node of a graph; no event */
+	/*
+	 * a node is evaluated: addr: the node, handle: its type, size: its sequence number. Also a NAME event
+	 * now and then: handle: type, name: as C++ has it
+	 */
+	TRACE_OP_TORCH_NODE,
+	/*
+	 * an allocator's report: addr, size: bytes, of what is freed negative; stream: all that is allocated,
+	 * handle: all that is reserved, kind: TRACE_TORCH_DEVICE
+	 */
+	TRACE_OP_TORCH_MEMORY,
+	TRACE_OP_TORCH_OOM, /* the same, when it fails: size: what was asked for */
+	TRACE_OP_TORCH_RANGE, /* a NAME event: what record_function() begins */
 	/*
 	 * cuBLAS (blas/blas.h). A multiplication: addr: m, other: n, stream: k, size: the batch, handle:
 	 * cuBLAS's, kind: TRACE_GEMM_TYPES
@@ -150,6 +164,9 @@ enum trace_set {
 	TRACE_SET_NO,
 	TRACE_SET_YES, /* the event's name is the value */
 };
+
+/* c10::Device, as it is passed: its type and its index, two bytes with sign. */
+#define TRACE_TORCH_DEVICE(type, index) ((__u32)(__u8)(type) | (__u32)(__u8)(index) << 8)
 
 /* Kinds of memory, by allocator. */
 enum trace_memory {

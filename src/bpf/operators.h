@@ -18,7 +18,8 @@
 struct nest_entry {
 	__u64 sp; /* at its entry */
 	__u64 address; /* that it returns to */
-	__u64 call;
+	__u32 call;
+	__u32 forward; /* the operator whose node it belongs to, in a backward pass; 0: none */
 };
 
 /* The operators that a thread is in, the outermost first. */
@@ -82,7 +83,16 @@ static __always_inline struct nest *nest_get(__u64 id, __u64 owner)
 	return nest;
 }
 
-static __always_inline void nest_push(struct nest *nest, __u64 sp, __u64 address, __u64 call)
+/* The operator whose node the innermost entry belongs to; 0: none. */
+static __always_inline __u32 nest_forward(const struct nest *nest)
+{
+	__u64 top = nest->n - 1;
+
+	SHOW_BOUND(top);
+	return top < TRACE_OPERATORS_DEEP ? nest->at[top].forward : 0;
+}
+
+static __always_inline void nest_push(struct nest *nest, __u64 sp, __u64 address, __u32 call, __u32 forward)
 {
 	__u64 at = nest->n;
 
@@ -92,12 +102,13 @@ static __always_inline void nest_push(struct nest *nest, __u64 sp, __u64 address
 	nest->at[at].sp = sp;
 	nest->at[at].address = address;
 	nest->at[at].call = call;
+	nest->at[at].forward = forward;
 	nest->n = at + 1;
 }
 
-/* Counts a call of the current process. */
-static __always_inline void operator_count(const struct thread *thread, __u32 tgid, __u32 call,
-					   bool outermost)
+/* The sums of an operator and the current process, made if needed. NULL: no room, which is counted. */
+static __always_inline struct trace_operator *operator_sum(const struct thread *thread, __u32 tgid,
+							   __u32 call)
 {
 	struct trace_stat_key key = { .tgid = tgid, .call = call, .incarnation = thread->incarnation };
 	struct trace_operator *sum = bpf_map_lookup_elem(&operators, &key);
@@ -108,10 +119,19 @@ static __always_inline void operator_count(const struct thread *thread, __u32 tg
 			share_give(thread->owner, TRACE_TABLE_OPERATORS);
 		sum = bpf_map_lookup_elem(&operators, &key);
 	}
-	if (!sum) {
+	if (!sum)
 		table_lost(thread->owner, TRACE_TABLE_OPERATORS);
+	return sum;
+}
+
+/* Counts a call of the current process. */
+static __always_inline void operator_count(const struct thread *thread, __u32 tgid, __u32 call,
+					   bool outermost)
+{
+	struct trace_operator *sum = operator_sum(thread, tgid, call);
+
+	if (!sum)
 		return;
-	}
 	COUNT(&sum->calls);
 	if (outermost)
 		COUNT(&sum->outermost);
@@ -129,7 +149,7 @@ __noinline int operator_enter(__u64 id, __u64 sp, __u32 call, __u64 link)
 	nest = nest_get(id, thread->owner);
 	if (nest) {
 		nest_trim(nest, sp);
-		nest_push(nest, sp, return_address(link, sp), call);
+		nest_push(nest, sp, return_address(link, sp), call, nest_forward(nest));
 		thread->nested = nest->n;
 	}
 	operator_count(thread, id >> 32, call, nest && nest->n == 1);
@@ -161,7 +181,8 @@ __noinline __u64 operators_around(__u64 id, __u64 sp)
 	SHOW_BOUND(top);
 	if (top >= TRACE_OPERATORS_DEEP)
 		return 0;
-	return nest->at[top].call | nest->at[0].call << 16 | nest->n << 32;
+	return nest->at[top].call | (__u64)nest->at[0].call << 16 | nest->n << 32 |
+	       (__u64)nest->at[top].forward << 48;
 }
 
 /* The thread has ended. */

@@ -85,6 +85,7 @@ struct trace_error {
 struct trace_operator {
 	__u64 calls;
 	__u64 outermost; /* of them, not within another operator of the thread */
+	__u64 backward; /* evaluations of nodes that it has made */
 	__u64 owner; /* as in struct trace_proc */
 };
 

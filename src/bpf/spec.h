@@ -23,6 +23,8 @@ enum {
 	TRACE_NAME_LARGE = 16384,
 	TRACE_ACTIVE = 4096,
 	TRACE_OPERATORS_DEEP = 16, /* operators of a thread within each other that are told apart */
+	TRACE_EDGES = 32768, /* of graphs of PyTorch: nodes whose operator is remembered, of all processes */
+	TRACE_NODE_TYPES = 4096, /* types of nodes whose name was sent */
 	TRACE_BATCH_MAX = 128, /* copies of one batched call whose sizes are added up */
 	TRACE_COMMS_MAX = 32, /* communicators of one ncclCommInitAll() that send an event */
 	/*

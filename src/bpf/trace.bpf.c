@@ -26,6 +26,7 @@
 #include "bpf/layers.h"
 #include "bpf/operators.h"
 #include "bpf/nccl.h"
+#include "bpf/torch.h"
 #include "bpf/sums.h"
 #include "bpf/variables.h"
 #include "bpf/stacks.h"
@@ -382,8 +383,8 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 		return 0;
 	if (spec->op == TRACE_OP_OPERATOR)
 		return operator_enter(id, sp, call, link_register(ctx));
-	if (spec->op == TRACE_OP_BINDING)
-		return binding_enter(id, call);
+	if (spec->layer == TRACE_LAYER_TORCH)
+		return torch_enter((bpf_user_pt_regs_t *)ctx, id, sp, call);
 	if (spec->op >= TRACE_OP_PYTHON_FIRST && spec->op <= TRACE_OP_PYTHON_LAST)
 		return python_enter(id, spec->op, call, register_arg(ctx, 0), register_arg(ctx, 1));
 	if (spec->op == TRACE_OP_INIT && !(thread->flags & TRACE_PROC_QUIET))

@@ -166,6 +166,9 @@ struct cuda_operator {
 	uint64_t launches, copied_bytes, allocated_bytes; /* allocated: on devices, by CUDA's own functions */
 	uint64_t wait_ns; /* for streams, events and devices */
 	double ns; /* estimate: its part of the processes' busy time */
+	/* what was done in backward passes by nodes that it has made, by whichever operator */
+	uint64_t backward_launches;
+	double backward_ns;
 };
 /*
  * By row of the table of probes, TRACE_CALLS_MAX of them; 0: outside of operators. As of the last window.

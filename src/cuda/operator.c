@@ -27,9 +27,10 @@ void operator_call(struct cuda *cuda, const struct trace_call *call)
 }
 
 static struct operator_row *operator_row_get(struct cuda *cuda, struct process *p, uint32_t usage,
-					     uint16_t operator)
+					     const struct trace_header *header)
 {
-	uint64_t key = salted(cuda, (uint64_t)usage << 16 | operator);
+	uint64_t key =
+		salted(cuda, (uint64_t)usage << 32 | (uint64_t)header->forward << 16 | header->operator);
 	uint32_t index;
 
 	if (hashmap_get(&p->operator_map, key, &index))
@@ -44,7 +45,8 @@ static struct operator_row *operator_row_get(struct cuda *cuda, struct process *
 	struct operator_row *row = pool_at(&p->operators, index);
 
 	row->usage = usage;
-	row->operator= operator;
+	row->operator= header->operator;
+	row->forward = header->forward % TRACE_CALLS_MAX;
 	return row;
 }
 
@@ -57,7 +59,9 @@ void operator_launch(struct cuda *cuda, struct process *p, uint32_t usage, const
 	if (!sums)
 		return;
 	sums->launches = add_saturated(sums->launches, launches);
-	row = operator_row_get(cuda, p, usage, header->operator);
+	if (header->forward)
+		cuda->operators[header->forward % TRACE_CALLS_MAX].backward_launches += launches;
+	row = operator_row_get(cuda, p, usage, header);
 	if (row)
 		row->fresh += weight;
 }
@@ -86,9 +90,13 @@ void operator_rows_share(struct cuda *cuda, struct process *p)
 		struct operator_row *row = pool_at(&p->operators, i);
 		double weight = row_weight(row, launched);
 
-		if (weight > 0)
-			cuda->operators[row->operator].ns +=
-				(double)p->usages[row->usage].busy_ns * weight / weights[row->usage];
+		if (weight > 0) {
+			double ns = (double)p->usages[row->usage].busy_ns * weight / weights[row->usage];
+
+			cuda->operators[row->operator].ns += ns;
+			if (row->forward)
+				cuda->operators[row->forward].backward_ns += ns;
+		}
 		if (launched[row->usage])
 			row->old = row->fresh;
 		row->fresh = 0;

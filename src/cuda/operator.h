@@ -23,6 +23,7 @@ struct operator_row {
 	uint32_t next_free; /* the pool's */
 	uint32_t usage;
 	uint16_t operator; /* 0: those outside of operators */
+	uint16_t forward; /* in a backward pass: the operator whose node is evaluated; 0: none is known */
 	double fresh, old; /* weight of launches in this window; in the last one that had any */
 };
 

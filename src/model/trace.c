@@ -69,6 +69,7 @@ void trace_view_unref(struct trace_view *view)
 	free(view->arguments);
 	free(view->blas);
 	free(view->python);
+	free(view->torch);
 	free(view->nccl);
 	free(view->operators);
 	free(view);

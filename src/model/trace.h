@@ -15,6 +15,7 @@
 #include "model/metric.h"
 #include "model/nccl.h"
 #include "model/occupancy.h"
+#include "model/torch.h"
 
 enum {
 	TRACED_LE = 13, /* bounds of the latency histograms of /metrics */
@@ -63,8 +64,7 @@ struct traced_call {
 	const char *api; /* static */
 	const char *layer; /* "cuda" (the runtime, too), "blas", ...; static; NULL: the user named it */
 	uint64_t count, nested;
-	/* calls with a traced return; the fields below cover only these, and are unknown if there are none */
-	uint64_t timed;
+	uint64_t timed; /* calls with a traced return; below only these, and unknown if there are none */
 	uint64_t errors, bytes;
 	double seconds;
 	double p50_ns, p95_ns, p99_ns; /* within 12.5 % */
@@ -205,8 +205,7 @@ struct trace_view {
 	char why[896]; /* why it is off, or what is missing; "" if nothing is */
 	char backend[32];
 	int64_t boot_ns; /* when this was made */
-	/* the rows of metrics.def that tracing fills, for the model to copy */
-	double agent[AGENT_METRICS];
+	double agent[AGENT_METRICS]; /* rows of metrics.def that tracing fills, for the model to copy */
 	uint8_t agent_p[AGENT_METRICS];
 	uint32_t left_out; /* further processes, beyond the limit of an agent's document */
 	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n, kernels_n, arguments_n,
@@ -219,9 +218,10 @@ struct trace_view {
 	struct traced_total *totals;
 	struct traced_kernel *kernels; /* by process, within it by seconds, the most first */
 	struct traced_argument *arguments; /* of all_calls; an allocation of its own, or NULL */
-	struct nccl_view *nccl; /* an allocation of its own; NULL: NCCL is not traced */
-	struct blas_view *blas; /* the same of cuBLAS */
-	struct python_view *python; /* of CPython */
+	struct nccl_view *nccl; /* an allocation of its own, as the next ones; NULL: not traced */
+	struct blas_view *blas;
+	struct torch_view *torch;
+	struct python_view *python;
 	struct traced_operator *operators; /* by estimated time, then by calls, the most first */
 };
 

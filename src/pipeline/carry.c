@@ -136,6 +136,7 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 	both->blas = TAKE_PTR(view->blas);
 	both->python = TAKE_PTR(view->python);
 	both->nccl = TAKE_PTR(view->nccl);
+	both->torch = TAKE_PTR(view->torch);
 	trace_view_unref(view);
 	return both;
 }

@@ -60,6 +60,13 @@ static bool is_used(const struct operators *counted, const struct cuda_operator 
 	       work[call].allocated_bytes > 0 || work[call].wait_ns > 0;
 }
 
+/* A function of PyTorch that is no operator, but says something else. */
+static bool is_report(const struct probe *probe)
+{
+	return probe->spec.op == TRACE_OP_TORCH_EDGE || probe->spec.op == TRACE_OP_TORCH_MEMORY ||
+	       probe->spec.op == TRACE_OP_TORCH_OOM || probe->spec.op == TRACE_OP_TORCH_RANGE;
+}
+
 static void add_value(struct traced_operator *to, enum operator_metric row, double value)
 {
 	to->v[row] += value;
@@ -67,7 +74,8 @@ static void add_value(struct traced_operator *to, enum operator_metric row, doub
 }
 
 static void add_call(struct traced_operator *to, const struct probe *probe,
-		     const struct operator_sum *counted, const struct cuda_operator *work)
+		     const struct operator_sum *counted, const struct cuda_operator *work,
+		     const struct torch_operator *memory)
 {
 	if (probe && probe->spec.op == TRACE_OP_BINDING) {
 		add_value(to, OPERATOR_METRIC_BINDING, (double)counted->calls);
@@ -76,19 +84,37 @@ static void add_call(struct traced_operator *to, const struct probe *probe,
 	if (probe) {
 		add_value(to, OPERATOR_METRIC_CALLS, (double)counted->calls);
 		add_value(to, OPERATOR_METRIC_OUTERMOST, (double)counted->outermost);
+		add_value(to, OPERATOR_METRIC_NODES, (double)counted->backward);
+		add_value(to, OPERATOR_METRIC_BACKWARD_LAUNCHES, (double)work->backward_launches);
+		add_value(to, OPERATOR_METRIC_BACKWARD_BUSY, work->backward_ns / NSEC_PER_SEC);
 	}
 	add_value(to, OPERATOR_METRIC_LAUNCHES, (double)work->launches);
 	add_value(to, OPERATOR_METRIC_BUSY, work->ns / NSEC_PER_SEC);
 	add_value(to, OPERATOR_METRIC_COPIED, (double)work->copied_bytes);
 	add_value(to, OPERATOR_METRIC_ALLOCATED, (double)work->allocated_bytes);
 	add_value(to, OPERATOR_METRIC_WAIT, (double)work->wait_ns / NSEC_PER_SEC);
+	add_value(to, OPERATOR_METRIC_TENSORS, (double)memory->allocated_bytes);
+	add_value(to, OPERATOR_METRIC_HELD, (double)memory->held_bytes);
 }
 
-static void mark_estimates(struct traced_operator *operators, uint32_t n, bool doubtful)
+/* @doubtful: calls of CUDA were missed; @memory_doubtful: allocations were. */
+static void mark_estimates(struct traced_operator *operators, uint32_t n, bool doubtful, bool memory_doubtful)
 {
+	bool estimated[OPERATOR_METRICS] = {
+		[OPERATOR_METRIC_LAUNCHES] = doubtful,
+		[OPERATOR_METRIC_BUSY] = true,
+		[OPERATOR_METRIC_COPIED] = doubtful,
+		[OPERATOR_METRIC_ALLOCATED] = doubtful,
+		[OPERATOR_METRIC_WAIT] = doubtful,
+		[OPERATOR_METRIC_BACKWARD_BUSY] = true,
+		[OPERATOR_METRIC_BACKWARD_LAUNCHES] = doubtful,
+		[OPERATOR_METRIC_TENSORS] = memory_doubtful,
+		[OPERATOR_METRIC_HELD] = memory_doubtful,
+	};
+
 	for (uint32_t i = 0; i < n; i++)
-		for (unsigned row = OPERATOR_METRIC_LAUNCHES; row < OPERATOR_METRICS; row++)
-			if (presence_is(operators[i].p[row]) && (doubtful || row == OPERATOR_METRIC_BUSY))
+		for (unsigned row = 0; row < OPERATOR_METRICS; row++)
+			if (presence_is(operators[i].p[row]) && estimated[row])
 				operators[i].p[row] |= PRESENCE_ESTIMATED;
 }
 
@@ -114,7 +140,8 @@ static int name_calls(struct operator_names *names, const struct operators *coun
 		const struct probe *probe = probe_at(call);
 		int index;
 
-		if (names->of_call[call] || !probe->pattern || !is_used(counted, work, call))
+		if (names->of_call[call] || !probe->pattern || is_report(probe) ||
+		    !is_used(counted, work, call))
 			continue;
 		torch_name(probe->symbol, name);
 		index = name_index(names, name, probe->of_users);
@@ -141,6 +168,7 @@ int pipeline_fill_operators(struct pipeline *pipeline, const struct trace_engine
 {
 	const struct operators *counted = trace_engine_operators(engine);
 	struct operator_names *names;
+	const struct torch_operator *memory;
 	const struct cuda_operator *work;
 	bool doubtful;
 	int r;
@@ -148,6 +176,7 @@ int pipeline_fill_operators(struct pipeline *pipeline, const struct trace_engine
 	work = cuda_operators(pipeline->cuda, &doubtful);
 	if (!work || counted->max == 0)
 		return 0;
+	memory = torch_operators(pipeline->torch);
 	names = names_get(pipeline);
 	r = names ? name_calls(names, counted, work) : -ENOMEM;
 	if (r < 0)
@@ -157,12 +186,12 @@ int pipeline_fill_operators(struct pipeline *pipeline, const struct trace_engine
 		return -ENOMEM;
 	memcpy(view->operators, names->at, names->n * sizeof(*view->operators));
 	view->operators_n = names->n;
-	add_call(&view->operators[0], NULL, NULL, &work[0]);
+	add_call(&view->operators[0], NULL, NULL, &work[0], &memory[0]);
 	for (uint16_t call = probes_n; call < probe_calls(); call++)
 		if (names->of_call[call])
 			add_call(&view->operators[names->of_call[call]], probe_at(call),
-				 &counted->totals[call], &work[call]);
-	mark_estimates(view->operators, view->operators_n, doubtful);
+				 &counted->totals[call], &work[call], &memory[call]);
+	mark_estimates(view->operators, view->operators_n, doubtful, torch_is_doubtful(pipeline->torch));
 	qsort(view->operators, view->operators_n, sizeof(*view->operators), operators_by_time);
 	return 0;
 }

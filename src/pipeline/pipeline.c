@@ -11,12 +11,15 @@ static int figures_event(const struct trace_header *event, uint32_t size, void *
 {
 	struct pipeline *pipeline = userdata;
 
-	if (!nccl_is_event(event) && !blas_is_event(event) && !python_is_event(event))
+	if (!nccl_is_event(event) && !blas_is_event(event) && !torch_is_event(event) &&
+	    !python_is_event(event))
 		cuda_event(pipeline->cuda, event, size);
 	if (pipeline->nccl)
 		nccl_event(pipeline->nccl, event, size);
 	if (pipeline->blas)
 		blas_event(pipeline->blas, event, size);
+	if (pipeline->torch)
+		torch_event(pipeline->torch, event, size);
 	return 0;
 }
 
@@ -29,16 +32,20 @@ static void figures_lost(uint64_t events, void *userdata)
 		nccl_lost(pipeline->nccl, 0);
 	if (pipeline->blas)
 		blas_lost(pipeline->blas);
+	if (pipeline->torch)
+		torch_lost(pipeline->torch, 0);
 }
 
 static void figures_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
 {
 	struct pipeline *pipeline = userdata;
+	bool missed = bits & (TRACE_INCOMPLETE_LOST | TRACE_INCOMPLETE_QUIET | TRACE_INCOMPLETE_GIVEN_UP);
 
 	cuda_mark(pipeline->cuda, tgid, incarnation, bits);
-	if (pipeline->nccl &&
-	    bits & (TRACE_INCOMPLETE_LOST | TRACE_INCOMPLETE_QUIET | TRACE_INCOMPLETE_GIVEN_UP))
+	if (pipeline->nccl && missed)
 		nccl_lost(pipeline->nccl, tgid);
+	if (pipeline->torch && (missed || bits & TRACE_INCOMPLETE_OPERATORS))
+		torch_lost(pipeline->torch, tgid);
 }
 
 static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
@@ -50,6 +57,8 @@ static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *user
 		nccl_process_over(pipeline->nccl, tgid, incarnation);
 	if (pipeline->blas)
 		blas_process_over(pipeline->blas, tgid, incarnation);
+	if (pipeline->torch)
+		torch_process_over(pipeline->torch, tgid);
 	pipeline_forget_environment(pipeline, tgid);
 	if (pipeline->symbols)
 		symbols_forget(pipeline->symbols, (pid_t)tgid, incarnation);
@@ -113,6 +122,11 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 		if (!pipeline->blas)
 			return -ENOMEM;
 	}
+	if (config->operators) {
+		pipeline->torch = torch_new(config->series, config->keep_ended);
+		if (!pipeline->torch)
+			return -ENOMEM;
+	}
 	unnamed = pipeline_symbols(pipeline, event, &ops);
 	r = cuda_new(&limits, &ops, pipeline, &pipeline->cuda);
 	if (r < 0)
@@ -130,6 +144,7 @@ void pipeline_free(struct pipeline *pipeline)
 	cuda_free(pipeline->cuda);
 	nccl_free(pipeline->nccl);
 	blas_free(pipeline->blas);
+	torch_free(pipeline->torch);
 	pipeline_environments_done(pipeline);
 	pipeline_limits_done(pipeline);
 	pipeline_operators_done(pipeline);

@@ -29,7 +29,8 @@ enum { PIPELINE_CARRIED_MAX = 256 };
 
 struct pipeline_config {
 	uint32_t series, kernel_series; /* processes and kernels with series of their own */
-	bool operators; /* of PyTorch are traced */
+	bool operators; /* of PyTorch are traced, and what else it does */
+	bool keep_ended; /* of PyTorch: figures of processes that have ended stay */
 	bool name_kernels;
 	bool nccl; /* is traced, too */
 	bool blas; /* the same */

@@ -10,6 +10,7 @@
 #include "nccl/nccl.h"
 #include "pipeline/pipeline.h"
 #include "proc/proc.h"
+#include "torch/torch.h"
 
 enum { PIPELINE_DEVICES_MAX = 256, PIPELINE_BLAS_SHAPES = 64 /* of a process, with rows */ };
 
@@ -19,6 +20,7 @@ struct pipeline {
 	struct cuda *cuda;
 	struct nccl *nccl; /* NULL: not traced */
 	struct blas *blas; /* the same */
+	struct torch *torch; /* the same */
 	const struct blas_peak *peaks[PIPELINE_DEVICES_MAX]; /* of devices; NULL: not known */
 	struct symbols *symbols; /* kernels and environments; NULL: not available */
 	int64_t devices_by_ns; /* until then requests wait for the first devices */
@@ -59,6 +61,9 @@ struct nccl_view *pipeline_carry_nccl(const struct nccl_view *before, struct ncc
 				      uint64_t *left_out);
 struct blas_view *pipeline_carry_blas(const struct blas_view *before, struct blas_view *view,
 				      uint64_t *left_out);
+
+/* torch.c: without memory for them the figures of PyTorch's allocators and graphs are absent. */
+void pipeline_fill_torch(const struct pipeline *pipeline, struct trace_view *view);
 
 /* node.c */
 const char *pipeline_uuid(const struct entity *e);

@@ -163,6 +163,8 @@ static void set_sizes(struct bpf_object *object, bool multi, const struct attach
 		{ "layers", either(config->layered_threads, 1), true },
 		{ "nests", either(config->nested_threads, 1), true },
 		{ "operators", either(config->operators, 1), true },
+		{ "edges", config->operators ? TRACE_EDGES : 1, false },
+		{ "node_types", config->operators ? TRACE_NODE_TYPES : 1, false },
 		{ "specs", either(config->calls, probe_calls_max()), false },
 		{ "procs", either(config->procs, PROCS), true },
 		{ "stats", stats, true },

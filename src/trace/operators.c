@@ -79,6 +79,7 @@ static void delete_process(struct operators *operators, struct operators_process
 
 		operators->gone[sum->call].calls += sum->calls;
 		operators->gone[sum->call].outermost += sum->outermost;
+		operators->gone[sum->call].backward += sum->backward;
 		attach_entry_free(operators->backend, args);
 	}
 	process->n = 0;
@@ -163,9 +164,11 @@ static uint32_t take_process(struct operators *operators, const struct read_entr
 			break;
 		*sum = (struct operator_sum){ .call = (uint16_t)(entry->key.call % TRACE_CALLS_MAX),
 					      .calls = entry->value.calls,
-					      .outermost = entry->value.outermost };
+					      .outermost = entry->value.outermost,
+					      .backward = entry->value.backward };
 		operators->totals[sum->call].calls += sum->calls;
 		operators->totals[sum->call].outermost += sum->outermost;
+		operators->totals[sum->call].backward += sum->backward;
 		to->cost_ns += (double)sum->calls * entry_ns[sum->call];
 		to->n++;
 	}

@@ -16,7 +16,7 @@
 
 struct operator_sum {
 	uint16_t call;
-	uint64_t calls, outermost; /* as in struct trace_operator */
+	uint64_t calls, outermost, backward; /* as in struct trace_operator */
 };
 
 struct operators_process {

@@ -51,9 +51,43 @@ static bool is_backward(const char *symbol)
 
 static bool is_node(const char *symbol)
 {
-	const char *at = after(symbol, "_ZN5torch8autograd6Engine17evaluate_functionE");
+	static const char begin[] = "_ZN5torch8autograd6Engine17evaluate_functionE"
+				    "RSt10shared_ptrINS0_9GraphTaskEEPNS0_4NodeE";
+	const char *at = after(symbol, begin);
 
 	return at && !strchr(at, '.');
+}
+
+static bool is_edge(const char *symbol)
+{
+	const char *at = after(symbol, "_ZN5torch8autograd4impl17set_gradient_edgeERKN2at");
+
+	return at && (STRV_EQ(at, "6TensorENS0_4EdgeE") || STRV_EQ(at, "10TensorBaseENS0_4EdgeE"));
+}
+
+/* Bytes are signed, then two numbers: of type long in older versions, size_t later. */
+static bool is_memory(const char *symbol)
+{
+	const char *at = after(symbol, "_ZN3c1027reportMemoryUsageToProfilerEPv");
+
+	return at && (STRV_EQ(at, "lllNS_6DeviceE") || STRV_EQ(at, "lmmNS_6DeviceE"));
+}
+
+static bool is_oom(const char *symbol)
+{
+	const char *at = after(symbol, "_ZN3c1027reportOutOfMemoryToProfilerE");
+
+	return at && (STRV_EQ(at, "lllNS_6DeviceE") || STRV_EQ(at, "lmmNS_6DeviceE"));
+}
+
+/* The first argument is a std::string of this layout; what is returned takes an address before it. */
+static bool is_range(const char *symbol)
+{
+	static const char begin[] = "_ZN5torch8autograd8profiler25record_function_enter_newERKNSt7__cxx1112"
+				    "basic_stringIcSt11char_traitsIcESaIcEEERK";
+	const char *at = after(symbol, begin);
+
+	return at && (STRV_EQ(at, "N3c108optionalIS7_EE") || STRV_EQ(at, "St8optionalIS7_E"));
 }
 
 static bool is_bound(const char *name, size_t n)

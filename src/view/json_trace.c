@@ -204,6 +204,7 @@ static json_t *json_trace_process(struct json_maker *j, const struct trace_view 
 	json_put(j, object, "leaked", json_leaked(j, process));
 	json_put(j, object, "blas", json_blas_of(j, view->blas, process->id.pid, process->exited));
 	json_put(j, object, "nccl", json_nccl_of(j, view->nccl, process->id.pid, process->exited));
+	json_put(j, object, "torch", json_torch_of(j, view->torch, process->id.pid, process->exited));
 	return object;
 }
 

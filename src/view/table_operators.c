@@ -19,6 +19,10 @@ static const struct table_column columns[] = {
 	{ .title = "COPIED", .right = true, .dispensable = 1 },
 	{ .title = "ALLOCATED", .right = true, .dispensable = 1 },
 	{ .title = "WAITED", .right = true, .dispensable = 1 },
+	{ .title = "TENSORS", .right = true, .dispensable = 1 },
+	{ .title = "HELD", .right = true },
+	{ .title = "NODES", .right = true, .dispensable = 2 },
+	{ .title = "BACKWARD", .right = true, .dispensable = 1 },
 };
 
 static const char *estimate_mark(uint8_t presence)
@@ -72,6 +76,10 @@ static void operator_row(struct table *table, const struct traced_operator *op, 
 	bytes_cell(table, op, OPERATOR_METRIC_COPIED);
 	bytes_cell(table, op, OPERATOR_METRIC_ALLOCATED);
 	seconds_cell(table, op, OPERATOR_METRIC_WAIT);
+	bytes_cell(table, op, OPERATOR_METRIC_TENSORS);
+	bytes_cell(table, op, OPERATOR_METRIC_HELD);
+	count_cell(table, op, OPERATOR_METRIC_NODES);
+	seconds_cell(table, op, OPERATOR_METRIC_BACKWARD_BUSY);
 }
 
 /* Whether anything is known of it. */

@@ -231,6 +231,7 @@ static const struct {
 	{ WALK_TRACED, walk_traced },
 	{ WALK_KERNELS, walk_kernels },
 	{ WALK_CALLS, walk_operators },
+	{ WALK_CALLS, walk_torch },
 	{ WALK_CALLS, walk_calls },
 	{ WALK_CALLS, walk_probes },
 	{ WALK_CALLS, walk_blas },

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls operators (operators_torch.c), as often as operators.py knows; with "wait" once a line has come. */
+/*
+ * Calls operators (operators_torch.c), as often as operators.py knows; with "wait" once a line has come. With
+ * "train" what else PyTorch does: allocators' reports, graphs, ranges.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +41,41 @@ static void call_all(struct torch *torch)
 	}
 }
 
+/* A type as the Itanium C++ ABI has it: what a node begins with is behind a pointer to it. */
+static const struct {
+	const void *functions;
+	const char *name;
+} type_of_mul = { NULL, "N5torch8autograd9generated12MulBackward0E" };
+static const struct {
+	const void *type;
+	const void *functions[1];
+} table_of_mul = { &type_of_mul, { NULL } };
+
+/*
+ * Each round: a node is made and evaluated; another one at its address, which no operator has made; a step.
+ * At the end 1,000 bytes are held, of no operator.
+ */
+static void train(struct torch *torch)
+{
+	static const char *const step = "Optimizer.step#SGD.step";
+	static struct torch_node node = { .type = table_of_mul.functions };
+
+	for (int i = 0; i < TIMES; i++) {
+		node.sequence++;
+		torch_tied_add(torch, &node);
+		torch_evaluate(torch, NULL, &node);
+		node.sequence++;
+		torch_evaluate(torch, NULL, &node);
+#if defined(__x86_64__)
+		torch_range(NULL, &step);
+#else
+		torch_range(&step);
+#endif
+	}
+	torch_report(torch, 1000, 1000, 8192, 1 | 3 << 8);
+	torch_oom(1 << 20, 1000, 8192, 1 | 3 << 8);
+}
+
 int main(int argc, char **argv)
 {
 	struct torch torch = { .caught = &caught };
@@ -49,6 +87,11 @@ int main(int argc, char **argv)
 	    cuCtxSetCurrent(context) || cuModuleLoadData(&module, image) ||
 	    cuModuleGetFunction(&torch.function, module, "work") || cuMemAlloc_v2(&torch.memory, 4096))
 		return 1;
+	if (argc > 1 && strcmp(argv[1], "train") == 0) {
+		train(&torch);
+		return argc > 2 &&
+		       (puts("trained") < 0 || fflush(stdout) || !fgets(line, sizeof(line), stdin));
+	}
 	if (argc > 1 && strcmp(argv[1], "wait") == 0 &&
 	    (puts("ready") < 0 || fflush(stdout) || !fgets(line, sizeof(line), stdin)))
 		return 2;

@@ -61,11 +61,55 @@ def test_table():
     contains(command("trace", "--torch", "--", "true").stderr, "No operator of PyTorch was called.")
 
 
+def trained(document):
+    """What the program says it does with "train"."""
+    process, = document["torch"]["processes"]
+    allocator, = process["allocators"]
+    equal(allocator, {"device": "cuda:3", "allocated_bytes": 1000, "allocated_peak_bytes": 1000, "reserved_bytes": 8192, "reserved_peak_bytes": 8192,
+                      "allocations": TIMES + 1, "frees": 2 * TIMES, "allocations_bytes": 512 * TIMES + 1000, "out_of_memory": 1,
+                      "last_out_of_memory": {"asked_bytes": 1 << 20, "allocated_bytes": 1000, "reserved_bytes": 8192, "operator": None}}, "allocator")
+    equal([(n["name"], n["count"]) for n in process["nodes"]], [("MulBackward0", 2 * TIMES)], "nodes")
+    equal((process["other_nodes"], process["nodes_of_operators"], process["lost"]), (0, TIMES, False), "nodes that no operator has made")
+    equal([(r["name"], r["count"]) for r in process["ranges"]], [("Optimizer.step#SGD.step", TIMES)], "ranges")
+    equal(process["optimizer_steps"], TIMES, "steps")
+    assert process["optimizer_period_seconds"] > 0, process
+    operators = {o["name"]: o for o in document["operators"]}
+    # Within the node's evaluation an add launches two kernels; nothing of it is of the second node.
+    equal([operators["mul.Tensor"][f] for f in ("calls_total", "backward_nodes_total", "backward_launches_total", "tensor_bytes_total", "held_bytes")],
+          [TIMES, TIMES, 2 * TIMES, 512 * TIMES, 0], "of the operator that makes nodes")
+    equal([operators["add.Tensor"][f] for f in ("calls_total", "backward_nodes_total", "launches_total")], [3 * TIMES, 0, 6 * TIMES], "of the one within it")
+    equal(operators["backward.node"]["calls_total"], 2 * TIMES, "evaluations")
+    assert not [name for name in operators if name and name.startswith("_Z")], operators
+
+
+def test_memory_nodes_and_steps():
+    tracing()
+    env = environment(GPUSONDE_SIM_SCENARIO=SCENARIO)
+    done = command("trace", "--torch", "--json", "-o", "-", "--", PROGRAM, "train", env=env)
+    equal(done.returncode, 0, done.stderr)
+    trained(json.loads(done.stdout))
+    text = command("trace", "--torch", "-o", "-", "--", PROGRAM, "train", env=env).stdout
+    for part in ("MulBackward0", "cuda:3", f"{TIMES} steps of optimizers", "what is no operator asked for 1.0 MiB, with 1000 B allocated"):
+        contains(text, part)
+
+
+def test_lines():
+    tracing()
+    done = command("trace", "--torch", "--raw", "--json", "-o", "-", "--", PROGRAM, "train", env=environment(GPUSONDE_SIM_SCENARIO=SCENARIO))
+    equal(done.returncode, 0, done.stderr)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    nodes = [e for e in lines if "evaluate_function" in (e.get("api") or "") and e["type"] != "name"]
+    equal([e.get("operator") for e in nodes], ["mul.Tensor", None] * TIMES, "operators of nodes")
+    equal([e["sequence"] for e in nodes], list(range(1, 2 * TIMES + 1)), "their numbers")
+    reports = [e for e in lines if "reportMemoryUsage" in (e.get("api") or "")]
+    equal([e["bytes"] for e in reports[:3]], [512, -512, -512], "reports")
+    equal([e.get("operator") for e in reports[:2]], ["mul.Tensor", "backward.node"], "their operators")
+
+
 def test_not_unless_wanted():
     tracing()
     done = command("trace", "--json", "-o", "-", "--", PROGRAM, env=environment(GPUSONDE_SIM_SCENARIO=SCENARIO))
     assert "operators" not in json.loads(done.stdout), done.stdout
-    equal(command("trace", "--torch", "--raw", "--", "true").returncode, 2, "--torch and --raw")
 
 
 def test_the_agent():
@@ -97,6 +141,31 @@ def test_the_agent():
         # They stay when it is gone.
         wait_for(lambda: not [p for p in trace_of(agent)["processes"] if p["pid"] == program.pid], "the process to be forgotten")
         equal(figures(trace_of(agent)["operators"]), WANTED, "operators")
+
+
+def test_the_agent_knows_memory_and_steps():
+    tracing()
+    with Agent("--trace-enabled", "yes", "--trace-operators", "yes", scenario=SCENARIO) as agent:
+        begun(agent)
+        env = environment(GPUSONDE_SIM_SCENARIO=SCENARIO)
+        # It maps what is probed, and stays: what runs next is probed from its first call on.
+        with subprocess.Popen([PROGRAM, "wait"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+            equal(first.stdout.readline(), "ready\n", "the program")
+            probed(agent, first.pid, LIBRARY)
+            probed(agent, first.pid, DRIVER)
+            with subprocess.Popen([PROGRAM, "train", "wait"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+                equal(program.stdout.readline(), "trained\n", "the program")
+                labels = {"pid": str(program.pid), "comm": "calls_operators", "allocator": "cuda:3"}
+                wait_for(lambda: values(agent.metrics(), "gpusonde_process_torch_out_of_memory_total", **labels) == [1], "what it does to be known")
+                page = agent.metrics()
+                equal(values(page, "gpusonde_process_torch_allocated_bytes", **labels), [1000], "allocated")
+                equal(values(page, "gpusonde_process_torch_reserved_bytes", **labels), [8192], "reserved")
+                equal(values(page, "gpusonde_process_torch_optimizer_steps_total", pid=str(program.pid)), [TIMES], "steps")
+                equal(values(page, "gpusonde_operator_backward_nodes_total", operator="mul.Tensor"), [TIMES], "nodes")
+                process, = (p for p in trace_of(agent)["processes"] if p["pid"] == program.pid)
+                equal(process["torch"]["nodes_of_operators"], TIMES, "nodes that operators have made")
+                program.communicate("\n")
+            first.kill()
 
 
 if __name__ == "__main__":

@@ -192,6 +192,20 @@ static const struct {
 	{ "gemm_flop_total", "counter", "precision", "The operations that they ask for." },
 	{ "gemm_other_processes_calls_total", "counter", "",
 	  "Those of them that are in no process's figures, since more than 1,024 processes used cuBLAS." },
+	{ "process_torch_allocated_bytes", "gauge", "pid, comm, allocator",
+	  "Bytes that PyTorch's allocator says it has given to tensors. allocator: the device as PyTorch "
+	  "numbers it in the process, cuda:0 or cpu. Of processes with series of their own, as the next "
+	  "ones; with trace.operators." },
+	{ "process_torch_allocated_peak_bytes", "gauge", "pid, comm, allocator",
+	  "The greatest of these, as far as it was seen." },
+	{ "process_torch_reserved_bytes", "gauge", "pid, comm, allocator",
+	  "Bytes that PyTorch's allocator says it holds, those of tensors included; 0 on the CPU." },
+	{ "process_torch_reserved_peak_bytes", "gauge", "pid, comm, allocator",
+	  "The greatest of these, as far as it was seen." },
+	{ "process_torch_out_of_memory_total", "counter", "pid, comm, allocator",
+	  "Allocations of tensors that failed for want of memory." },
+	{ "process_torch_optimizer_steps_total", "counter", "pid, comm",
+	  "Steps of optimizers (torch.optim), of PyTorch 2 and later." },
 	{ "process_nccl_operations_total", "counter", "pid, comm, comm_size, operation",
 	  "Operations of NCCL that the process enqueued, by ranks of the communicator: unknown where it was "
 	  "made before it was traced, other beyond 15 sizes. So are the next families." },

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cmd/trace/node.h"
 #include "pipeline/pipeline.h"
+#include "view/torch.h"
 
 #define SETTLE_NS (3 * NSEC_PER_SEC)
 
@@ -191,13 +192,23 @@ int trace_kernels_json(struct trace_kernels *k, struct strbuf *out)
 int trace_kernels_operators(struct trace_kernels *k, const struct table_options *options, size_t rows,
 			    struct strbuf *out)
 {
-	return k->view ? table_operators(k->view, options, rows, out) : 0;
+	int r = k->view ? table_operators(k->view, options, rows, out) : 0;
+
+	return r == 0 && k->view && k->view->torch ? table_torch(k->view->torch, options, out) : r;
 }
 
 int trace_kernels_operators_json(struct trace_kernels *k, struct strbuf *out)
 {
 	if (k->view)
 		return view_operators(k->view, out);
+	strbuf_adds(out, "null");
+	return 0;
+}
+
+int trace_kernels_torch_json(struct trace_kernels *k, struct strbuf *out)
+{
+	if (k->view && k->view->torch)
+		return json_torch(k->view->torch, out);
 	strbuf_adds(out, "null");
 	return 0;
 }
@@ -265,6 +276,7 @@ int trace_kernels_new(sd_event *event, const struct options *options, bool names
 	const struct pipeline_config pipeline = {
 		.name_kernels = names,
 		.operators = operators,
+		.keep_ended = true,
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 	};
 	int unnamed, r;

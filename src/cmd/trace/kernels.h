@@ -61,5 +61,7 @@ int trace_kernels_table(struct trace_kernels *kernels, const struct table_option
 int trace_kernels_operators(struct trace_kernels *kernels, const struct table_options *options, size_t rows,
 			    struct strbuf *out);
 int trace_kernels_operators_json(struct trace_kernels *kernels, struct strbuf *out);
+/* What else PyTorch does; the value of the member `torch`. */
+int trace_kernels_torch_json(struct trace_kernels *kernels, struct strbuf *out);
 /* The value of the member `kernels`, as in GET /api/v1/kernels. */
 int trace_kernels_json(struct trace_kernels *kernels, struct strbuf *out);

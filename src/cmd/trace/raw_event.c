@@ -6,8 +6,10 @@
 #include "cmd/trace/raw_blas.h"
 #include "cmd/trace/raw_nccl.h"
 #include "cmd/trace/raw_python.h"
+#include "cmd/trace/raw_torch.h"
 #include "nccl/nccl.h"
 #include "python/figures.h"
+#include "torch/torch.h"
 #include "trace/arguments.h"
 
 static const struct {
@@ -143,6 +145,8 @@ bool raw_event_of(const struct blas *blas, const struct trace_header *event, str
 			raw_blas(blas, (const void *)event, &raw);
 		} else if (python_is_event(event)) {
 			raw_python((const void *)event, &raw);
+		} else if (torch_is_event(event)) {
+			raw_torch((const void *)event, &raw);
 		}
 		break;
 	case TRACE_EVENT_NAME:

@@ -216,9 +216,11 @@ static int put_json(struct tracing *t)
 	strbuf_addc(&out, '{');
 	if (r == 0)
 		r = json_trace_summary(&summary, &out);
-	if (r == 0 && t->inv->flag[FLAG_TORCH]) {
+	if (r == 0 && t->kernels && t->inv->flag[FLAG_TORCH]) {
 		strbuf_adds(&out, ",\"operators\":");
 		r = trace_kernels_operators_json(t->kernels, &out);
+		strbuf_adds(&out, ",\"torch\":");
+		r = r == 0 ? trace_kernels_torch_json(t->kernels, &out) : r;
 	}
 	if (r == 0 && t->inv->flag[FLAG_KERNELS]) {
 		strbuf_adds(&out, ",\"kernels\":");
@@ -521,7 +523,8 @@ static int start_tracing(struct tracing *t)
 {
 	int r = 0;
 
-	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TORCH] || t->inv->flag[FLAG_TIMELINE])
+	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE] ||
+	    (t->inv->flag[FLAG_TORCH] && !t->inv->flag[FLAG_RAW]))
 		r = start_kernels(t);
 	if (r >= 0 && t->inv->flag[FLAG_TIMELINE])
 		r = start_timeline(t);

@@ -30,7 +30,6 @@ static void operators_are_found(_unused_ void **state)
 	static const char *const found[] = {
 		"_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE",
 		"_ZN2at4_ops4relu4callERKNS_6TensorE",
-		"_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEEPNS0_4NodeE",
 		"_ZL22THPEngine_run_backwardP7_objectS0_S0_",
 		"_Z22THPEngine_run_backwardP7_objectS0_S0_",
 	};
@@ -104,6 +103,41 @@ static void bindings_are_found(_unused_ void **state)
 		assert_int_equal(op_of(others[i]), TRACE_OP_NONE);
 }
 
+#define STRING "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+
+static void what_else_pytorch_has_is_found(_unused_ void **state)
+{
+	static const struct {
+		const char *symbol;
+		enum trace_op op;
+	} found[] = {
+		{ "_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEE"
+		  "PNS0_4NodeERNS0_11InputBufferERKS2_INS0_10ReadyQueueEE",
+		  TRACE_OP_TORCH_NODE },
+		{ "_ZN5torch8autograd4impl17set_gradient_edgeERKN2at6TensorENS0_4EdgeE",
+		  TRACE_OP_TORCH_EDGE },
+		{ "_ZN5torch8autograd4impl17set_gradient_edgeERKN2at10TensorBaseENS0_4EdgeE",
+		  TRACE_OP_TORCH_EDGE },
+		{ "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", TRACE_OP_TORCH_MEMORY },
+		{ "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", TRACE_OP_TORCH_MEMORY },
+		{ "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", TRACE_OP_TORCH_OOM },
+		{ "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", TRACE_OP_TORCH_OOM },
+		{ "_ZN5torch8autograd8profiler25record_function_enter_newERK" STRING "RKSt8optionalIS7_E",
+		  TRACE_OP_TORCH_RANGE },
+		/* Arguments that are not known: nothing is read from them. */
+		{ "_ZN5torch8autograd6Engine17evaluate_functionEPNS0_4NodeE", TRACE_OP_NONE },
+		{ "_ZN5torch8autograd4impl17set_gradient_edgeERKN2at6TensorERNS0_4EdgeE", TRACE_OP_NONE },
+		{ "_ZN3c1027reportMemoryUsageToProfilerEPvlmNS_6DeviceE", TRACE_OP_NONE },
+		{ "_ZN3c1027reportOutOfMemoryToProfilerElmmmNS_6DeviceE", TRACE_OP_NONE },
+		{ "_ZN5torch8autograd8profiler25record_function_enter_newESt17basic_string_viewIcE",
+		  TRACE_OP_NONE },
+		{ "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE.cold", TRACE_OP_NONE },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(found); i++)
+		assert_int_equal(op_of(found[i].symbol), found[i].op);
+}
+
 static void only_of_wanted_libraries(_unused_ void **state)
 {
 	static const bool none[PROBE_LIBRARIES] = { [PROBE_CUDA] = true };
@@ -145,6 +179,7 @@ int main(void)
 		cmocka_unit_test(operators_are_found),
 		cmocka_unit_test(bindings_are_found),
 		cmocka_unit_test(functions_of_python_are_found),
+		cmocka_unit_test(what_else_pytorch_has_is_found),
 		cmocka_unit_test(only_of_wanted_libraries),
 		cmocka_unit_test(rows_are_bounded),
 	};

@@ -433,6 +433,60 @@ static void add_blas(struct trace_view *view)
 	view->blas = blas;
 }
 
+/* The first process: two allocators, one of which had no room; nodes, steps of an optimizer. */
+static void add_torch(struct trace_view *view)
+{
+	static const struct torch_memory memories[] = {
+		{ .device = { 0, -1 },
+		  .allocated = 4000,
+		  .allocated_peak = 24000,
+		  .allocations = 19,
+		  .frees = 18,
+		  .allocated_bytes = 26552 },
+		{ .device = { 1, 3 },
+		  .allocated = 3ULL << 30,
+		  .reserved = 5ULL << 30,
+		  .allocated_peak = 4ULL << 30,
+		  .reserved_peak = 5ULL << 30,
+		  .allocations = 1000,
+		  .frees = 900,
+		  .allocated_bytes = 7ULL << 30,
+		  .ooms = 2,
+		  .oom_asked = 1ULL << 40,
+		  .oom_allocated = 3ULL << 30,
+		  .oom_reserved = 5ULL << 30,
+		  .oom_call = 1,
+		  .oom_operator = "empty.memory_format" },
+	};
+	static const struct torch_count counts[] = {
+		{ "AddmmBackward0", 40, 4 },
+		{ "MulBackward0", 1, 0 },
+		{ "Optimizer.step#SGD.step", 11, 5 },
+	};
+	struct torch_view *torch = torch_view_new(1, ARRAY_SIZE(memories), ARRAY_SIZE(counts));
+
+	if (!torch)
+		abort();
+	torch->processes_n = 1;
+	torch->memories_n = ARRAY_SIZE(memories);
+	torch->counts_n = ARRAY_SIZE(counts);
+	torch->processes[0] = (struct torch_process){ .pid = view->processes[0].id.pid,
+						      .has_series = true,
+						      .lost = true,
+						      .memories_n = ARRAY_SIZE(memories),
+						      .nodes_n = 2,
+						      .ranges_first = 2,
+						      .ranges_n = 1,
+						      .other_nodes = 3,
+						      .joined = 41,
+						      .steps = 11,
+						      .step_seconds = 0.5 };
+	memcpy(torch->processes[0].comm, view->processes[0].comm, sizeof(torch->processes[0].comm));
+	memcpy(torch->memories, memories, sizeof(memories));
+	memcpy(torch->counts, counts, sizeof(counts));
+	view->torch = torch;
+}
+
 /* The first process: two sizes of communicators, one not known. */
 static void add_nccl(struct trace_view *view)
 {
@@ -540,6 +594,7 @@ struct snapshot *fixture_traced(void)
 	add_error(view, call, 4, 1);
 	add_blas(view);
 	add_nccl(view);
+	add_torch(view);
 	add_named(view, "libfoo.so", "foo_open", true);
 	add_named(view, "libfoo.so", "foo_late", false);
 	set_agent(s, AGENT_SOURCE_UP_TRACE, 1);

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What PyTorch's events mean: allocators, what operators hold, nodes, ranges, steps; and the bounds. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "torch/torch.h"
+
+enum { PID = 100, ADD = 7, LINEAR = 8, GPU = TRACE_TORCH_DEVICE(1, 3), TYPE = 0x7000 };
+
+static int setup(void **state)
+{
+	*state = torch_new(1, false);
+	return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	torch_free(*state);
+	return 0;
+}
+
+static void call(struct torch *torch, uint8_t op, const struct trace_call *event)
+{
+	struct trace_call copy = *event;
+
+	copy.header.type = TRACE_EVENT_CALL;
+	copy.header.op = op;
+	if (!copy.header.tgid)
+		copy.header.tgid = PID;
+	torch_event(torch, &copy.header, sizeof(copy));
+}
+
+/* An allocator's report: bytes below 0 are freed. */
+static void memory(struct torch *torch, uint16_t operator, uint64_t address, int64_t bytes,
+		   uint64_t allocated, uint64_t reserved)
+{
+	call(torch, TRACE_OP_TORCH_MEMORY,
+	     &(struct trace_call){ .header = { .operator= operator},
+				   .addr = address,
+				   .size = (uint64_t)bytes,
+				   .stream = allocated,
+				   .handle = reserved,
+				   .kind = GPU });
+}
+
+static void name(struct torch *torch, uint8_t op, uint64_t handle, uint64_t time_ns, const char *text)
+{
+	char room[sizeof(struct trace_name) + TRACE_NAME_SMALL] __attribute__((aligned(8))) = { 0 };
+	struct trace_name *event = (struct trace_name *)room;
+
+	event->header =
+		(struct trace_header){ .type = TRACE_EVENT_NAME, .op = op, .tgid = PID, .time_ns = time_ns };
+	event->handle = handle;
+	snprintf(event->name, TRACE_NAME_SMALL, "%s", text);
+	torch_event(torch, &event->header, sizeof(room));
+}
+
+static void life(struct torch *torch, uint32_t pid, uint8_t type)
+{
+	const struct trace_process event = { .header = { .tgid = pid, .type = type } };
+
+	torch_event(torch, &event.header, sizeof(event));
+}
+
+static struct torch_view *window(struct torch *torch, uint32_t processes)
+{
+	struct torch_view *view = torch_window(torch);
+
+	assert_non_null(view);
+	assert_int_equal(view->processes_n, processes);
+	return view;
+}
+
+static uint64_t held(const struct torch *torch, uint16_t operator)
+{
+	return torch_operators(torch)[operator].held_bytes;
+}
+
+static void allocators_say_what_they_hold(void **state)
+{
+	_cleanup_free_ struct torch_view *view = NULL;
+	struct torch *torch = *state;
+	const struct torch_memory *m;
+
+	memory(torch, ADD, 0x1000, 100, 100, 1000);
+	memory(torch, ADD, 0x2000, 200, 300, 2000);
+	memory(torch, 0, 0x1000, -100, 200, 1500);
+	call(torch, TRACE_OP_TORCH_OOM,
+	     &(struct trace_call){ .header = { .operator= LINEAR },
+				   .size = 5000,
+				   .stream = 200,
+				   .handle = 1500,
+				   .kind = GPU });
+	call(torch, TRACE_OP_TORCH_MEMORY,
+	     &(struct trace_call){ .addr = 1, .size = 7, .stream = 7, .kind = TRACE_TORCH_DEVICE(0, -1) });
+	view = window(torch, 1);
+	assert_int_equal(view->processes[0].memories_n, 2);
+	m = view->memories;
+	assert_int_equal(m->device.type, 1);
+	assert_int_equal(m->device.index, 3);
+	assert_int_equal(m->allocated, 200);
+	assert_int_equal(m->allocated_peak, 300);
+	assert_int_equal(m->reserved, 1500);
+	assert_int_equal(m->reserved_peak, 2000);
+	assert_int_equal(m->allocations, 2);
+	assert_int_equal(m->frees, 1);
+	assert_int_equal(m->allocated_bytes, 300);
+	assert_int_equal(m->ooms, 1);
+	assert_int_equal(m->oom_asked, 5000);
+	assert_int_equal(m->oom_allocated, 200);
+	assert_int_equal(m->oom_call, LINEAR);
+	assert_int_equal(view->memories[1].device.index, -1);
+}
+
+static void operators_hold_what_was_not_freed(void **state)
+{
+	struct torch *torch = *state;
+
+	memory(torch, ADD, 0x1000, 100, 0, 0);
+	memory(torch, LINEAR, 0x2000, 200, 0, 0);
+	memory(torch, ADD, 0x3000, 400, 0, 0);
+	assert_int_equal(held(torch, ADD), 500);
+	memory(torch, LINEAR, 0x1000, -100, 0, 0); /* whoever frees it */
+	assert_int_equal(held(torch, ADD), 400);
+	assert_int_equal(held(torch, LINEAR), 200);
+	memory(torch, 0, 0x9000, -100, 0, 0); /* allocated before it was traced */
+	/* A free that was not seen: the address is used again. */
+	memory(torch, LINEAR, 0x3000, 50, 0, 0);
+	assert_int_equal(held(torch, ADD), 0);
+	assert_int_equal(held(torch, LINEAR), 250);
+	assert_int_equal(torch_operators(torch)[ADD].allocated_bytes, 500);
+	assert_false(torch_is_doubtful(torch));
+	life(torch, PID, TRACE_EVENT_EXIT);
+	assert_int_equal(held(torch, LINEAR), 0);
+	assert_int_equal(torch_operators(torch)[LINEAR].allocated_bytes, 250);
+}
+
+static void addresses_are_of_one_process(void **state)
+{
+	struct torch *torch = *state;
+	const struct trace_call other = {
+		.header = { .operator= LINEAR, .tgid = PID + 1 }, .addr = 0x1000, .size = 1, .kind = GPU
+	};
+
+	memory(torch, ADD, 0x1000, 100, 0, 0);
+	call(torch, TRACE_OP_TORCH_MEMORY, &other);
+	assert_int_equal(held(torch, ADD), 100);
+	life(torch, PID, TRACE_EVENT_EXEC);
+	assert_int_equal(held(torch, ADD), 0);
+	assert_int_equal(held(torch, LINEAR), 1);
+}
+
+static void nodes_have_names_and_operators(void **state)
+{
+	_cleanup_free_ struct torch_view *view = NULL;
+	struct torch *torch = *state;
+	const struct trace_call node = { .header = { .forward = ADD, .time_ns = 1000000000 },
+					 .handle = TYPE };
+	const struct trace_call later = { .header = { .time_ns = 3000000000 }, .handle = TYPE };
+	const struct trace_call unknown = { .handle = TYPE + 8 };
+
+	name(torch, TRACE_OP_TORCH_NODE, TYPE, 0, "N5torch8autograd9generated12MulBackward0E");
+	name(torch, TRACE_OP_TORCH_NODE, TYPE + 8, 0, "nothing");
+	call(torch, TRACE_OP_TORCH_NODE, &node);
+	call(torch, TRACE_OP_TORCH_NODE, &later);
+	call(torch, TRACE_OP_TORCH_NODE, &unknown);
+	view = window(torch, 1);
+	assert_int_equal(view->processes[0].nodes_n, 1);
+	assert_string_equal(view->counts[0].name, "MulBackward0");
+	assert_int_equal(view->counts[0].count, 2);
+	assert_true(view->counts[0].seconds == 2);
+	assert_int_equal(view->processes[0].other_nodes, 1);
+	assert_int_equal(view->processes[0].joined, 1);
+}
+
+static void steps_are_ranges(void **state)
+{
+	_cleanup_free_ struct torch_view *view = NULL;
+	struct torch *torch = *state;
+
+	for (uint64_t i = 0; i < 5; i++)
+		name(torch, TRACE_OP_TORCH_RANGE, 0, i * 500000000, "Optimizer.step#SGD.step");
+	name(torch, TRACE_OP_TORCH_RANGE, 0, 0, "Optimizer.zero_grad#SGD.zero_grad");
+	name(torch, TRACE_OP_TORCH_RANGE, 0, 0, "mine \xff");
+	view = window(torch, 1);
+	assert_int_equal(view->processes[0].steps, 5);
+	assert_true(view->processes[0].step_seconds == 0.5);
+	assert_int_equal(view->processes[0].ranges_n, 3);
+	assert_int_equal(view->counts[0].count, 5);
+	assert_string_equal(view->counts[2].name, "mine ?");
+}
+
+static void names_are_bounded(void **state)
+{
+	_cleanup_free_ struct torch_view *view = NULL;
+	struct torch *torch = *state;
+	char text[64];
+
+	for (unsigned i = 0; i < TORCH_RANGES_MAX + 10; i++) {
+		snprintf(text, sizeof(text), "range %u", i);
+		name(torch, TRACE_OP_TORCH_RANGE, 0, 0, text);
+	}
+	for (unsigned i = 0; i < TORCH_NODES_MAX + 10; i++) {
+		snprintf(text, sizeof(text), "N5torch4N%03uE", i);
+		name(torch, TRACE_OP_TORCH_NODE, i, 0, text);
+		call(torch, TRACE_OP_TORCH_NODE, &(struct trace_call){ .handle = i });
+	}
+	for (int i = 0; i < TORCH_DEVICES_MAX + 5; i++)
+		call(torch, TRACE_OP_TORCH_MEMORY,
+		     &(struct trace_call){ .addr = 1, .size = 1, .kind = TRACE_TORCH_DEVICE(1, i) });
+	view = window(torch, 1);
+	assert_int_equal(view->processes[0].ranges_n, TORCH_RANGES_MAX);
+	assert_int_equal(view->processes[0].other_ranges, 10);
+	assert_int_equal(view->processes[0].nodes_n, TORCH_NODES_MAX);
+	assert_int_equal(view->processes[0].other_nodes, 10);
+	assert_int_equal(view->processes[0].memories_n, TORCH_DEVICES_MAX);
+}
+
+static void allocations_are_bounded(void **state)
+{
+	struct torch *torch = *state;
+
+	for (uint64_t i = 0; i < TORCH_PROCESS_BLOCKS_MAX; i++)
+		memory(torch, ADD, i << 12, 1, 0, 0);
+	assert_false(torch_is_doubtful(torch));
+	memory(torch, ADD, 1, 1, 0, 0);
+	assert_true(torch_is_doubtful(torch));
+	assert_int_equal(held(torch, ADD), TORCH_PROCESS_BLOCKS_MAX);
+}
+
+static void lost_events_are_said(void **state)
+{
+	_cleanup_free_ struct torch_view *view = NULL;
+	struct torch *torch = *state;
+
+	memory(torch, ADD, 0x1000, 100, 100, 1000);
+	torch_lost(torch, PID + 1);
+	torch_call_process(torch, PID, "train");
+	view = window(torch, 1);
+	assert_false(view->processes[0].lost);
+	assert_string_equal(view->processes[0].comm, "train");
+	torch_lost(torch, 0);
+	free(view);
+	view = window(torch, 1);
+	assert_true(view->processes[0].lost);
+}
+
+static void what_has_ended_is_shown_once(void **state)
+{
+	struct torch *torch = *state;
+	struct torch_view *view;
+
+	memory(torch, ADD, 0x1000, 100, 100, 1000);
+	life(torch, PID, TRACE_EVENT_EXIT);
+	view = window(torch, 1);
+	assert_true(view->processes[0].exited);
+	assert_true(view->processes[0].has_series);
+	free(view);
+	free(window(torch, 0));
+	memory(torch, ADD, 0x1000, 100, 100, 1000); /* its series are free again */
+	view = window(torch, 1);
+	assert_true(view->processes[0].has_series);
+	free(view);
+}
+
+static void of_others_nothing_is_taken(void **state)
+{
+	struct torch *torch = *state;
+	const struct trace_call copy = {
+		.header = { .tgid = PID, .type = TRACE_EVENT_CALL, .op = TRACE_OP_COPY }, .addr = 1, .size = 1
+	};
+	const struct trace_call cut = {
+		.header = { .tgid = PID, .type = TRACE_EVENT_CALL, .op = TRACE_OP_TORCH_MEMORY }
+	};
+
+	torch_event(torch, &copy.header, sizeof(copy));
+	torch_event(torch, &cut.header, sizeof(cut.header));
+	free(window(torch, 0));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(allocators_say_what_they_hold),
+		TEST(operators_hold_what_was_not_freed),
+		TEST(addresses_are_of_one_process),
+		TEST(nodes_have_names_and_operators),
+		TEST(steps_are_ranges),
+		TEST(names_are_bounded),
+		TEST(allocations_are_bounded),
+		TEST(lost_events_are_said),
+		TEST(what_has_ended_is_shown_once),
+		TEST(of_others_nothing_is_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
