@@ -48,7 +48,7 @@ def run():
         for python in os.environ.get("BENCH_PYTHONS", sys.executable).split(":"):
             version = re.search(r"3\.\d+\.\d+", subprocess.run([python, "-V"], stdout=subprocess.PIPE, text=True, check=True).stdout)[0]
             without = min(ns(python, "--raw", f"--output={tmp}/raw") for _ in range(3))
-            with_stack = min(ns(python, f"--stacks={tmp}/x.folded") for _ in range(3))
+            with_stack = min(ns(python, f"--stacks={tmp}/x.folded", "--stacks-of=python") for _ in range(3))
             rows += [Row(f"CPython {version}: ns of a call with an event", without, "{:.0f}"),
                      Row(f"CPython {version}: ns more with the stack of {DEPTH} functions", with_stack - without, "{:.0f}", at_most=PROMISED_NS)]
     return rows

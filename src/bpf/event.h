@@ -22,6 +22,7 @@ enum trace_event_type {
 	TRACE_EVENT_STAT,
 	TRACE_EVENT_CODE, /* struct trace_code: a Python function, before the first stack that has it */
 	TRACE_EVENT_STACK, /* struct trace_stack, before the first event that has it */
+	TRACE_EVENT_NATIVE, /* struct trace_native, before the struct trace_stack that it belongs to */
 	TRACE_EVENTS,
 };
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * For trace.bpf.c only: the kernel's structures and the machine's registers. CO-RE sets the offsets of
- * members when the program is loaded, so only members that are read are declared.
- */
+/* For trace.bpf.c only: the machine's registers. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -16,101 +13,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-#define KERNEL_STRUCT __attribute__((preserve_access_index))
-
-struct upid {
-	int nr;
-} KERNEL_STRUCT;
-
-struct pid {
-	unsigned int level;
-	struct upid numbers[1];
-} KERNEL_STRUCT;
-
-struct signal_struct {
-	struct {
-		int counter;
-	} live;
-} KERNEL_STRUCT;
-
-/* the caller's user: a number in the first user namespace, whatever the task sees */
-struct kuid {
-	__u32 val;
-};
-
-struct user_namespace {
-	struct user_namespace *parent;
-	int level; /* 0: the first one */
-	struct kuid owner; /* who created it */
-} KERNEL_STRUCT;
-
-struct cred {
-	struct kuid uid;
-	struct user_namespace *user_ns;
-} KERNEL_STRUCT;
-
-struct kernfs_node {
-	__u64 id;
-} KERNEL_STRUCT;
-
-struct cgroup {
-	struct kernfs_node *kn;
-} KERNEL_STRUCT;
-
-struct css_set {
-	struct cgroup *dfl_cgrp; /* of version 2 */
-} KERNEL_STRUCT;
-
-struct cgroup_namespace {
-	struct css_set *root_cset;
-} KERNEL_STRUCT;
-
-struct nsproxy {
-	struct cgroup_namespace *cgroup_ns;
-} KERNEL_STRUCT;
-
-struct mm_struct {
-	unsigned long saved_auxv[2]; /* pairs of a tag and a value */
-} KERNEL_STRUCT;
-
-struct thread_struct {
-#if defined(__TARGET_ARCH_x86)
-	unsigned long fsbase;
-#else
-	struct {
-		unsigned long tp_value;
-	} uw;
-#endif
-} KERNEL_STRUCT;
-
-struct task_struct {
-	struct thread_struct thread;
-	struct task_struct *group_leader;
-	struct mm_struct *mm;
-	struct signal_struct *signal;
-	const struct cred *real_cred;
-	struct nsproxy *nsproxy;
-	struct pid *thread_pid;
-	void *stack; /* in the kernel */
-	int tgid, pid;
-	unsigned int __state; /* 0: it runs, or would if it had a CPU */
-	__u64 start_boottime;
-	char comm[16];
-} KERNEL_STRUCT;
-
-/* Before 5.14. */
-struct task_struct___state {
-	long state;
-} KERNEL_STRUCT;
-
-/* Whether the task waits for something, rather than for a CPU. */
-static __always_inline bool task_waits(struct task_struct *task)
-{
-	if (bpf_core_field_exists(task->__state))
-		return BPF_CORE_READ(task, __state) != 0;
-	return BPF_CORE_READ((struct task_struct___state *)task, state) != 0;
-}
-
+#include "bpf/kernel.h"
 /*
  * Loads a member of the context. In assembly, since the compiler would merge loads at several offsets into
  * one at a computed offset, which the verifier refuses for a context.
@@ -130,7 +33,19 @@ enum {
 	BREAKPOINT = 1,
 	RETURN_POPS = 8, /* bytes that a return pops off the stack */
 	STACK_ARGS = 8, /* offset of stack arguments from the stack pointer at a function's entry */
+	/*
+	 * where registers are from the stack pointer on when a signal's handler has returned (struct
+	 * rt_sigframe and ucontext in the kernel)
+	 */
+	SIGNAL_FP = 120,
+	SIGNAL_SP = 160,
+	SIGNAL_IP = 168,
+	SIGNAL_LINK = 0,
 };
+/* mov $15, %rax; syscall: its first 8 bytes. The C library's code where a signal's handler returns to. */
+#define SIGNAL_RETURN_CODE 0x0f0000000fc0c748ULL
+#define CODE_ADDRESS(address) (address)
+#define FRAME_POINTER(value, ctx) CONTEXT_LOAD(value, ctx, offsetof(struct pt_regs, rbp))
 
 static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
 {
@@ -187,7 +102,16 @@ enum {
 	BREAKPOINT = 4,
 	RETURN_POPS = 0,
 	STACK_ARGS = 0,
+	SIGNAL_FP = 544,
+	SIGNAL_LINK = 552,
+	SIGNAL_SP = 560,
+	SIGNAL_IP = 568,
 };
+/* mov x8, #139; svc #0: in the vDSO */
+#define SIGNAL_RETURN_CODE 0xd4000001d2801168ULL
+/* Without the bits that sign it. */
+#define CODE_ADDRESS(address) ((address) & ((1ULL << 48) - 1))
+#define FRAME_POINTER(value, ctx) CONTEXT_LOAD(value, ctx, ARM64_REGISTER(29))
 
 #define ARM64_REGISTER(i) offsetof(struct user_pt_regs, regs[i])
 static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)

@@ -61,6 +61,12 @@ struct pending_call {
 	__u64 outer_ns; /* entry of the outermost call, within which this one must return */
 };
 
+/* At a probe's hit; only where native frames are recorded. */
+struct registers {
+	__u64 ip, sp, fp, link;
+	__u64 entry_sp; /* stack pointer at the function's entry; 0: it has returned */
+};
+
 struct thread {
 	__u64 incarnation;
 	__u32 epoch; /* of trace_control when `flags` were read */
@@ -80,6 +86,7 @@ struct thread {
 	 * follow all that comes after.
 	 */
 	struct pending_call pending;
+	struct registers registers;
 };
 
 /* A thread's calls in the layers above CUDA. Most threads make none. */

@@ -71,6 +71,14 @@ static __always_inline __u32 python_check(const struct trace_python *python, str
 	return hash ^ hash >> 32;
 }
 
+static __always_inline void bit_set(__u64 bits[2], __u32 i)
+{
+	if (i < 64)
+		bits[0] |= 1ULL << i;
+	else
+		bits[1] |= 1ULL << (i & 63);
+}
+
 /* Reads a code object, each once in a walk. Its check in walk->check. False: it cannot be read. */
 static __always_inline bool python_code(const struct trace_python *python, struct walk *walk, __u64 code)
 {
@@ -154,6 +162,9 @@ static __always_inline bool python_add(const struct trace_python *python, struct
 	walk->frames[n].check = walk->check;
 	walk->hash = hash_mix(hash_mix(walk->hash, code), at << 32 | walk->check);
 	walk->n = n + 1;
+	if (python->frame_entry ? FRAME_BYTE(walk, from + python->frame_entry) == 1 :
+				  !(python->flags & TRACE_PYTHON_OWNER))
+		bit_set(walk->entries, n);
 	return true;
 }
 
@@ -179,6 +190,8 @@ __noinline __u64 python_chunk(__u64 id, __u64 frame)
 		    FRAME_BYTE(walk, at + python->frame_owner) < TRACE_PYTHON_OWNER_C) {
 			if (!python_add(python, walk, at))
 				return 0;
+		} else if (walk->n) {
+			bit_set(walk->entries, walk->n - 1);
 		}
 		frame = FRAME_WORD(walk, at + python->frame_back);
 	}
@@ -188,9 +201,6 @@ __noinline __u64 python_chunk(__u64 id, __u64 frame)
 /* Walks from the innermost frame on. In chunks, since the kernel verifies each turn of a loop. */
 static __always_inline void python_walk(struct walk *walk, __u64 id, __u64 frame)
 {
-	walk->n = 0;
-	walk->flags = 0;
-	walk->hash = 0;
 	walk->number++;
 	walk->frames_last = -1; /* they have changed since the last walk */
 	for (__u32 i = 0; i < PYTHON_CHUNKS; i++) {

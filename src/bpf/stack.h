@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Stacks of Python frames, shared by the kernel side and user space. The kernel side walks a thread's
- * frames when it sends an event. What it finds for the first time it sends itself, right before that event:
+ * Stacks of Python and native frames, shared by the kernel side and user space. The kernel side walks a
+ * thread's frames when it sends an event. What it finds for the first time it sends itself, right before
+ * that event:
  *
  *   CODE    a function: its name, its file, its table of lines, as they are while it runs
+ *   NATIVE  native frames of the STACK that comes next: addresses of code
  *   STACK   a list of frames: code object and place in it; later events have its id only
  *
  * So nothing is read from the process later, when a code object may be gone or replaced.
@@ -30,6 +32,12 @@ enum {
 	TRACE_STACK_CPU_BITS = 10, /* of an id: the CPU whose counter it is from */
 };
 #define TRACE_STACK_KEPT_NS (60 * 1000 * 1000 * 1000ULL)
+
+/* What frames are wanted. */
+enum trace_stack_kind {
+	TRACE_STACK_PYTHON = 1 << 0,
+	TRACE_STACK_NATIVE = 1 << 1,
+};
 
 /* In place of an id, which is never below TRACE_STACK_NONES: why there is no stack. */
 enum trace_stack_none {
@@ -100,6 +108,35 @@ struct trace_code {
 };
 _Static_assert(sizeof(struct trace_code) == 616, "both sides must agree");
 
+/* Why the native frames end where they do. */
+enum trace_native_stop {
+	TRACE_NATIVE_END, /* nothing called the last one */
+	TRACE_NATIVE_CUT, /* there are more than TRACE_STACK_MAX */
+	TRACE_NATIVE_UNMAPPED, /* the process has no code there, as far as is known */
+	TRACE_NATIVE_NO_RULE, /* its file has no rule there, and frame pointers are not kept */
+	TRACE_NATIVE_PENDING, /* its file's rules are still to be read */
+	TRACE_NATIVE_FULL, /* there was no room for its file's rules */
+	TRACE_NATIVE_NO_FILE, /* the code is of no file, or of one that is not read */
+	TRACE_NATIVE_UNREAD, /* the stack could not be read */
+	TRACE_NATIVE_BROKEN, /* the rule leads no further up the stack */
+	TRACE_NATIVE_STOPS,
+};
+
+/* Has TRACE_STACK_SMALL or TRACE_STACK_LARGE addresses, of which the first @n are used. */
+struct trace_native {
+	struct trace_header header; /* stack: the id that is defined */
+	/* bit i: frame i of the STACK is the last one that its evaluation loop runs */
+	__u64 entries[2];
+	__u64 loops[2]; /* bit i: native frame i is an evaluation loop */
+	__u32 space; /* number of the list of mappings that was used; 0: none is known */
+	__u16 n;
+	__u8 stop; /* enum trace_native_stop */
+	__u8 python; /* enum trace_stack_none: why the STACK has no frames; 0: it has some */
+	/* the innermost first; within the instruction that makes the call, so below the return address */
+	__u64 pcs[];
+};
+_Static_assert(sizeof(struct trace_native) == 88, "both sides must agree");
+
 enum trace_python_flag {
 	TRACE_PYTHON_LASTI = 1 << 0, /* frames have f_lasti, an int; else a pointer to the instruction */
 	TRACE_PYTHON_CFRAME = 1 << 1, /* the thread's frame is behind one more pointer */
@@ -124,15 +161,18 @@ enum { TRACE_PYTHON_FRAME = 96, TRACE_PYTHON_CODE = 96, TRACE_PYTHON_STATE = 256
  */
 struct trace_python {
 	__u64 runtime, runtime_end; /* _PyRuntime; equal where its size is not known */
+	__u64 loop; /* address of _PyEval_EvalFrameDefault; 0: not known */
 	__u32 interpreters; /* _PyRuntimeState: interpreters.head */
 	__u32 current; /* gilstate.tstate_current; 0: none (3.12 and later) */
 	__u32 interpreter_next, interpreter_threads; /* PyInterpreterState */
+	__u32 loop_n; /* bytes of _PyEval_EvalFrameDefault */
 	__u16 thread_prev, thread_next, thread_interpreter, thread_id, thread_frame; /* PyThreadState */
 	__u16 thread_status; /* 0: none (before 3.12) */
 	__u16 thread_n; /* the part of it that is read, from its beginning; these members lie in it */
 	__u16 cframe_frame; /* with TRACE_PYTHON_CFRAME: in _PyCFrame */
 	__u16 frame_from, frame_n; /* the part of a frame that is read; the next ones are offsets in it */
 	__u16 frame_back, frame_code, frame_at, frame_owner;
+	__u16 frame_entry; /* 3.11: a byte, 1: the last one that its evaluation loop runs; else 0 */
 	__u16 code_from, code_n; /* the part of a code object that is read; the next ones are offsets in it */
 	__u16 code_first_line, code_name, code_file, code_lines;
 	__u16 code_size; /* in the code object: ob_size, of which one is two bytes; 0: none */

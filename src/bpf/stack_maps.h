@@ -4,6 +4,7 @@
 
 #include "bpf/maps.h"
 #include "bpf/stack.h"
+#include "bpf/unwind.h"
 
 enum {
 	PYTHON_MET = 32, /* code objects of a walk that are known again; a power of two */
@@ -25,15 +26,34 @@ struct walk_code {
 	__u32 pad;
 };
 
+/* A thread's native frames as they are walked. */
+struct native {
+	__u64 ip, sp, fp, link; /* of the frame that the walk has reached */
+	__u64 returns; /* the struct return_instance of a frame that is not below it */
+	__u64 hash; /* of all frames */
+	__u32 n;
+	__u32 stop; /* enum trace_native_stop */
+	__u32 called; /* ip is behind a call; 0: it was interrupted, or has just been entered */
+	__u32 guessed; /* callers that were found by frame pointers */
+	struct unwind_area area; /* of the last frame */
+	__u64 loops[2]; /* as in struct trace_native */
+	__u64 loop, loop_n; /* as in struct trace_python */
+	__u64 pcs[TRACE_STACK_LARGE];
+};
+
 /* A thread's Python frames as they are walked: too large for the stack, and a program may be preempted. */
 struct walk {
 	__u64 thread; /* address of its PyThreadState when last found; 0: not found */
 	__u64 hash; /* of all frames */
 	__u32 n, flags; /* as in struct trace_stack */
+	__u32 why; /* enum trace_stack_none: why there are no Python frames; 0: there are some */
+	__u32 kinds; /* enum trace_stack_kind, that are wanted */
 	/* Of the search for the thread: states of it that have frames, the last of them, one without. */
 	__u64 framed, idle;
 	__u32 framed_n, pad;
+	__u64 entries[2]; /* as in struct trace_native */
 	struct trace_frame frames[TRACE_STACK_LARGE];
+	struct native native;
 	/* Read from the process; a member at any place that is a multiple of 8 lies in them. */
 	unsigned char state[TRACE_PYTHON_STATE] __attribute__((aligned(8)));
 	unsigned char frames_read[PYTHON_FRAMES], code[128] __attribute__((aligned(8)));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "bpf/codes.h"
+#include "bpf/native.h"
 #include "bpf/python_walk.h"
 #include "bpf/threads.h"
 
@@ -50,13 +51,51 @@ static __always_inline __u32 stack_number(struct trace_counters *c)
 STACK_SEND(stack_send_small, TRACE_STACK_SMALL)
 STACK_SEND(stack_send_large, TRACE_STACK_LARGE)
 
+#define NATIVE_SEND(function, capacity)                                                                   \
+	static __noinline int function(struct trace_counters *c, const struct walk *walk, __u32 number)   \
+	{                                                                                                 \
+		struct trace_native *event =                                                              \
+			event_begin(c, sizeof(struct trace_native) + (capacity) * sizeof(__u64),          \
+				    TRACE_EVENT_NATIVE, bpf_ktime_get_ns());                              \
+                                                                                                          \
+		if (!event)                                                                               \
+			return 0;                                                                         \
+		event->header.stack = number;                                                             \
+		event->entries[0] = walk->entries[0];                                                     \
+		event->entries[1] = walk->entries[1];                                                     \
+		event->loops[0] = walk->native.loops[0];                                                  \
+		event->loops[1] = walk->native.loops[1];                                                  \
+		event->space = walk->native.area.end ? walk->native.area.space : 0;                       \
+		event->n = walk->native.n;                                                                \
+		event->stop = walk->native.stop;                                                          \
+		event->python = walk->why;                                                                \
+		bpf_probe_read_kernel(event->pcs, (capacity) * sizeof(__u64), walk->native.pcs);          \
+		event_submit(event);                                                                      \
+		return 1;                                                                                 \
+	}
+NATIVE_SEND(native_send_small, TRACE_STACK_SMALL)
+NATIVE_SEND(native_send_large, TRACE_STACK_LARGE)
+
+/* Identifies the stack in @id's walk: of all its frames, and how it ends. */
+static __always_inline __u64 stack_hash(const struct walk *walk)
+{
+	__u64 hash = hash_mix(walk->hash, walk->flags);
+
+	if (walk->kinds & TRACE_STACK_NATIVE) {
+		hash = hash_mix(hash, walk->native.hash);
+		hash = hash_mix(hash, walk->native.stop << 8 | walk->why);
+		hash = hash_mix(hash_mix(hash, walk->entries[0]), walk->entries[1]);
+	}
+	return hash;
+}
+
 /* The id of the stack in a walk, if it was sent lately; else 0. */
 static __noinline __u32 stack_known(const struct walk *walk, __u64 incarnation)
 {
 	const struct stack_known *known;
 	struct stack_key key = { .incarnation = incarnation };
 
-	key.hash = hash_mix(walk->hash, walk->flags);
+	key.hash = stack_hash(walk);
 	known = bpf_map_lookup_elem(&stacks, &key);
 	return known && bpf_ktime_get_ns() - known->since_ns < TRACE_STACK_KEPT_NS ? known->id : 0;
 }
@@ -71,8 +110,12 @@ __noinline __u32 stack_send(__u64 id, __u64 incarnation)
 
 	if (!walk || !c)
 		return TRACE_STACK_LOST;
-	key.hash = hash_mix(walk->hash, walk->flags);
+	key.hash = stack_hash(walk);
 	new.id = stack_number(c);
+	if (new.id && walk->kinds & TRACE_STACK_NATIVE &&
+	    !(walk->native.n <= TRACE_STACK_SMALL ? native_send_small(c, walk, new.id) :
+						    native_send_large(c, walk, new.id)))
+		return TRACE_STACK_LOST;
 	if (!new.id || !(walk->n <= TRACE_STACK_SMALL ? stack_send_small(c, walk, new.id) :
 							stack_send_large(c, walk, new.id)))
 		return TRACE_STACK_LOST;
@@ -95,19 +138,14 @@ static __noinline struct walk *walk_new(__u64 id, __u64 owner)
 	return walk;
 }
 
-static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation, __u64 owner)
+/* Walks the Python frames of @id. An enum trace_stack_none, or 0: there are some. */
+static __always_inline __u32 python_take(const struct trace_python *python, struct walk *walk, __u64 id)
 {
-	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
-	__u32 tgid = id >> 32, why, stack;
-	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
+	__u32 why;
 	__u64 frame;
 
 	if (!python)
 		return TRACE_STACK_NO_PYTHON;
-	if (!walk)
-		walk = walk_new(id, owner);
-	if (!walk)
-		return TRACE_STACK_LOST;
 	why = python_locate(python, walk, id);
 	if (why)
 		return why;
@@ -117,6 +155,44 @@ static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation, __u64 own
 	python_walk(walk, id, frame);
 	if (!walk->n)
 		return walk->flags ? TRACE_STACK_UNREAD : TRACE_STACK_EMPTY;
+	return 0;
+}
+
+/* The walk of @id, without frames; NULL: there is no room for it. */
+static __always_inline struct walk *walk_begin(__u64 id, __u64 owner)
+{
+	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
+
+	if (!walk)
+		walk = walk_new(id, owner);
+	if (walk) {
+		walk->n = 0;
+		walk->flags = 0;
+		walk->hash = 0;
+		walk->entries[0] = walk->entries[1] = 0;
+	}
+	return walk;
+}
+
+static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation, __u64 owner, __u32 kinds)
+{
+	__u32 tgid = id >> 32, why = TRACE_STACK_EMPTY, stack;
+	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
+	struct walk *walk;
+
+	if (!python && !(kinds & TRACE_STACK_NATIVE))
+		return TRACE_STACK_NO_PYTHON;
+	walk = walk_begin(id, owner);
+	if (!walk)
+		return TRACE_STACK_LOST;
+	if (kinds & TRACE_STACK_PYTHON)
+		why = python_take(python, walk, id);
+	walk->why = why;
+	walk->kinds = kinds;
+	if (kinds & TRACE_STACK_NATIVE)
+		native_walk(id);
+	else if (why)
+		return why;
 	/* One after the other: the stacks of functions within each other may take 512 bytes. */
 	stack = stack_known(walk, incarnation);
 	if (stack)
@@ -125,10 +201,11 @@ static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation, __u64 own
 }
 
 /* Takes a stack, and of one in 16 the time: the budget has to know what they cost. */
-static __always_inline __u32 stack_timed(struct trace_counters *c, __u64 id, __u64 incarnation, __u64 owner)
+static __always_inline __u32 stack_timed(struct trace_counters *c, __u64 id, __u64 incarnation, __u64 owner,
+					 __u32 kinds)
 {
 	__u64 taken = c->stacks_taken, begin_ns = taken % STACK_TIMED ? 0 : bpf_ktime_get_ns();
-	__u32 stack = stack_walked(id, incarnation, owner);
+	__u32 stack = stack_walked(id, incarnation, owner, kinds);
 
 	COUNT(&c->stacks_taken);
 	if (begin_ns) {
@@ -159,7 +236,7 @@ __noinline __u64 stack_take(__u64 id)
 	else if (shift && bpf_get_prandom_u32() & ((1U << shift) - 1))
 		stack = TRACE_STACK_SKIPPED;
 	else
-		stack = stack_timed(c, id, thread->incarnation, thread->owner);
+		stack = stack_timed(c, id, thread->incarnation, thread->owner, ctl->stack_kinds);
 	/* Of what is given up each call counts once. */
 	if (stack == TRACE_STACK_GIVEN_UP)
 		shift = 0;

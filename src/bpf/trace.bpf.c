@@ -363,6 +363,22 @@ static __always_inline void nested_count(struct trace_control *ctl, const struct
 	stat_mark_active(ctl, tgid);
 }
 
+/* For a stack of native frames. @entry_sp: as in struct registers. */
+static __always_inline void registers_keep(struct pt_regs *ctx, const struct trace_control *ctl,
+					   struct thread *thread, __u64 entry_sp)
+{
+	__u64 fp;
+
+	if (!(ctl->stack_kinds & TRACE_STACK_NATIVE))
+		return;
+	FRAME_POINTER(fp, ctx);
+	thread->registers.ip = PT_REGS_IP(ctx);
+	thread->registers.sp = PT_REGS_SP(ctx);
+	thread->registers.fp = fp;
+	thread->registers.link = link_register(ctx);
+	thread->registers.entry_sp = entry_sp;
+}
+
 static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counters *c, __u64 site)
 {
 	__u32 call = site & TRACE_SITE_CALL;
@@ -381,6 +397,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	thread = thread_get(c, ctl, id);
 	if (!thread)
 		return 0;
+	registers_keep(ctx, ctl, thread, sp);
 	if (spec->op == TRACE_OP_OPERATOR)
 		return operator_enter(id, sp, call, link_register(ctx));
 	if (spec->layer == TRACE_LAYER_TORCH)
@@ -443,6 +460,8 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 
 	if (!ctl)
 		return 0;
+	if (thread)
+		registers_keep(ctx, ctl, thread, 0);
 	if (thread && thread->above)
 		frame = frame_of(thread, bpf_map_lookup_elem(&layers, &id), layer_returning(id, sp));
 	else if (thread)
@@ -611,6 +630,7 @@ static __always_inline void proc_remove(struct trace_counters *c, __u32 tgid, en
 	struct trace_proc *proc = bpf_map_lookup_elem(&procs, &tgid), old;
 
 	bpf_map_delete_elem(&pythons, &tgid);
+	bpf_map_delete_elem(&spaces, &tgid);
 	if (!proc)
 		return;
 	old = *proc;
@@ -660,12 +680,15 @@ int task_fork(struct bpf_raw_tracepoint_args *ctx)
 	__u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid);
 	struct trace_proc *proc = from == to ? NULL : bpf_map_lookup_elem(&procs, &from);
 	struct trace_python *python = from == to ? NULL : bpf_map_lookup_elem(&pythons, &from);
+	struct unwind_space *space = from == to ? NULL : bpf_map_lookup_elem(&spaces, &from);
 
 	if (proc && proc->flags & TRACE_PROC_FOLLOW)
 		proc_enter(to, BPF_CORE_READ(child, start_boottime), proc->flags);
 	/* Of others user space hears with their first call: so there are no more of them than of `procs`. */
 	if (python && proc && proc->flags & TRACE_PROC_FOLLOW)
 		bpf_map_update_elem(&pythons, &to, python, BPF_ANY);
+	if (space)
+		bpf_map_update_elem(&spaces, &to, space, BPF_ANY);
 	return 0;
 }
 

@@ -305,6 +305,8 @@ static int functions_event(struct stack_sums *s, const struct trace_header *even
 		s->refused++;
 		return -ENOBUFS;
 	}
+	if (s->native)
+		stack_natives_event(s->native, event);
 	r = python_stacks_event(s->python, event, size);
 	if (adds)
 		charge(s, &s->users[s->processes[process].user], python_stacks_paths(s->python) - before);
@@ -363,6 +365,8 @@ void stack_sums_mapped(struct stack_sums *s, struct trace_engine *engine, pid_t 
 	uint32_t version = 0;
 	int r = python_find("/proc", pid, &version, &python);
 
+	if (s->native)
+		stack_natives_mapped(s->native, engine, pid);
 	if (r == 0)
 		r = trace_engine_set_python(engine, pid, &python);
 	if (r < 0 && r != -ENOENT && r != -ESRCH) {
@@ -458,10 +462,16 @@ int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_st
 	return 0;
 }
 
+int stack_sums_add_native(struct stack_sums *s, sd_event *event)
+{
+	return stack_natives_new(event, s->python, &s->native);
+}
+
 void stack_sums_free(struct stack_sums *s)
 {
 	if (!s)
 		return;
+	stack_natives_free(s->native);
 	python_stacks_free(s->python);
 	free(s->processes);
 	free(s->rows);

@@ -13,6 +13,8 @@
  */
 #pragma once
 
+#include <systemd/sd-event.h>
+
 #include "activity/event_sink.h"
 #include "model/stacks.h"
 #include "model/trace.h"
@@ -33,6 +35,8 @@ int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_su
 void stack_sums_free(struct stack_sums *sums);
 DEFINE_CLEANUP(struct stack_sums *, stack_sums_free, stack_sums_freep)
 
+/* Native frames are recorded, too: files are read for them when @event has nothing else to do. */
+int stack_sums_add_native(struct stack_sums *sums, sd_event *event);
 struct event_sink *stack_sums_sink(struct stack_sums *sums);
 /*
  * From now on the interpreter of each process is looked for at its first call: nobody has told of one that

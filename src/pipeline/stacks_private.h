@@ -4,6 +4,7 @@
 
 #include "base/hashmap.h"
 #include "base/strbuf.h"
+#include "pipeline/native.h"
 #include "pipeline/stacks.h"
 #include "python/stacks.h"
 
@@ -48,6 +49,7 @@ struct stacks_held {
 struct stack_sums {
 	struct event_sink sink;
 	struct python_stacks *python;
+	struct stack_natives *native; /* NULL: no native frames are recorded */
 	struct trace_engine *engine; /* NULL: stack_sums_mapped() is enough */
 	struct stacks_process *processes;
 	uint32_t processes_n, processes_cap;

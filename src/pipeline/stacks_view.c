@@ -154,6 +154,15 @@ static uint32_t making_place(struct making *m, uint32_t place)
 	}
 	if (hashmap_put(&m->places, place, number) < 0)
 		m->r = -ENOMEM;
+	if (from->native) {
+		struct stack_place *to = &view->places[number];
+
+		stack_natives_place(m->sums->native, from->native, to);
+		to->name = making_text(m, to->name);
+		to->file = making_text(m, to->file);
+		view->page.places_n++;
+		return number;
+	}
 	view->places[number] = (struct stack_place){
 		.name = making_text(m, python_stacks_text(python, from->name)),
 		.file = making_text(m, python_stacks_text(python, from->file)),
@@ -245,6 +254,8 @@ int stack_sums_view(struct stack_sums *s, uint32_t rows_max, struct stack_view *
 
 	if (!view)
 		return -ENOMEM;
+	if (s->native)
+		stack_natives_resolve(s->native);
 	strbuf_init(&m.texts, 0);
 	strbuf_add(&m.texts, "", 1); /* so that no offset is 0 */
 	making_head(s, &m);

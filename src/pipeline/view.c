@@ -349,6 +349,7 @@ static void set_events(struct trace_view *view, const struct trace_engine_status
 		[TRACE_EVENT_STAT] = AGENT_TRACE_RECEIVED_STAT,
 		[TRACE_EVENT_CODE] = AGENT_TRACE_RECEIVED_CODE,
 		[TRACE_EVENT_STACK] = AGENT_TRACE_RECEIVED_STACK,
+		[TRACE_EVENT_NATIVE] = AGENT_TRACE_RECEIVED_NATIVE,
 	};
 
 	view_set(view, AGENT_TRACE_EVENTS_PRODUCED, (double)s->produced);

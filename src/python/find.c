@@ -27,6 +27,7 @@ enum {
 struct symbols {
 	uint64_t runtime, version; /* addresses as linked; 0: none */
 	uint64_t runtime_n; /* bytes of _PyRuntime; 0: not known */
+	uint64_t loop, loop_n; /* the function that runs Python code; 0: not known */
 };
 
 static int on_object(const struct elf_symbol *symbol, void *userdata)
@@ -40,6 +41,17 @@ static int on_object(const struct elf_symbol *symbol, void *userdata)
 		found->version = symbol->address;
 	}
 	return found->runtime && found->version;
+}
+
+static int on_function(const struct elf_symbol *symbol, void *userdata)
+{
+	struct symbols *found = userdata;
+
+	if (strcmp(symbol->name, "_PyEval_EvalFrameDefault") != 0 || symbol->size == 0)
+		return 0;
+	found->loop = symbol->address;
+	found->loop_n = symbol->size;
+	return 1;
 }
 
 /*
@@ -104,6 +116,7 @@ static int find_in(int fd, const struct proc_map *map, const char *name, size_t 
 	r = bias_of(elf, map, &bias);
 	if (r < 0)
 		return r;
+	elf_functions(elf, on_function, &symbols); /* without it native frames are not merged with Python's */
 	r = elf_data(elf, symbols.runtime, offsets, sizeof(offsets), &n);
 	r = python_debug_offsets(offsets, r == 0 ? n : 0, ret_version, ret_python);
 	if (r == -ENODATA) {
@@ -112,6 +125,8 @@ static int find_in(int fd, const struct proc_map *map, const char *name, size_t 
 	}
 	ret_python->runtime = bias + symbols.runtime;
 	ret_python->runtime_end = ret_python->runtime + symbols.runtime_n;
+	ret_python->loop = symbols.loop ? bias + symbols.loop : 0;
+	ret_python->loop_n = (uint32_t)MIN(symbols.loop_n, (uint64_t)UINT32_MAX);
 	return r;
 }
 

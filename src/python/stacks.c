@@ -2,6 +2,8 @@
 #include "python/stacks.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +48,14 @@ struct path {
 	uint32_t first, n; /* in frames */
 };
 
+/* A NATIVE event, with room for its addresses. */
+struct pending {
+	union {
+		struct trace_native event;
+		char bytes[sizeof(struct trace_native) + TRACE_STACK_LARGE * sizeof(__u64)];
+	};
+};
+
 struct python_stacks {
 	struct strbuf texts; /* NUL-terminated, one after the other; a text is its offset */
 	struct hashmap text_by, place_by, path_by, code_by, known_by;
@@ -63,6 +73,9 @@ struct python_stacks {
 	uint64_t lost;
 	uint64_t dropped; /* entries that were looked at since their processes had ended */
 	struct strbuf scratch;
+	python_native_fn *native_fn;
+	void *userdata;
+	struct pending pending; /* of the next STACK event */
 };
 
 /* ---- texts, places, paths: what is equal is one ---- */
@@ -375,21 +388,133 @@ static int known_add(struct python_stacks *s, uint32_t tgid, uint32_t id, uint32
 	return 0;
 }
 
+/* A path while it is made. */
+struct making {
+	struct python_stacks *s;
+	const struct trace_stack *event;
+	uint32_t next; /* of the Python frames */
+	uint32_t n;
+	uint32_t places[2 * TRACE_STACK_MAX + 4];
+	int error;
+};
+
+static void make_remark(struct making *m, const char *text)
+{
+	if (m->error == 0 && m->n < ARRAY_SIZE(m->places))
+		m->error = remark_add(m->s, text, &m->places[m->n++]);
+}
+
+static bool make_python(struct making *m)
+{
+	if (m->next >= m->event->n || m->next >= TRACE_STACK_MAX)
+		return false;
+	if (m->error == 0 && m->n < ARRAY_SIZE(m->places))
+		m->error = place_of(m->s, m->event->header.tgid, &m->event->frames[m->next],
+				    &m->places[m->n++]);
+	m->next++;
+	return true;
+}
+
+static bool bit_is_set(const __u64 bits[2], uint32_t i)
+{
+	return i < TRACE_STACK_MAX && bits[i / 64] >> i % 64 & 1;
+}
+
+/* The Python frames that one evaluation loop runs. False: there are none left. */
+static bool make_loop(struct making *m, const struct trace_native *native)
+{
+	if (!make_python(m))
+		return false;
+	while (!bit_is_set(native->entries, m->next - 1) && make_python(m))
+		;
+	return true;
+}
+
+static void make_native(struct making *m, const struct pending *native, uint32_t i)
+{
+	struct python_place place = { 0 };
+	char text[32];
+
+	if (m->error < 0 || m->n == ARRAY_SIZE(m->places))
+		return;
+	if (m->s->native_fn)
+		place.native = m->s->native_fn(&native->event, i, m->s->userdata);
+	if (place.native == 0) {
+		snprintf(text, sizeof(text), "[0x%" PRIx64 "]", (uint64_t)native->event.pcs[i]);
+		make_remark(m, text);
+		return;
+	}
+	m->error = place_add(m->s, &place, &m->places[m->n++]);
+}
+
+/* Why the native frames end; NULL: nothing called the last one. */
+static const char *stop_text(uint8_t stop)
+{
+	static const char *const texts[TRACE_NATIVE_STOPS] = {
+		[TRACE_NATIVE_CUT] = "[deeper stack]",
+		[TRACE_NATIVE_UNMAPPED] = "[stopped: unknown code]",
+		[TRACE_NATIVE_NO_RULE] = "[stopped: no unwind rule]",
+		[TRACE_NATIVE_PENDING] = "[stopped: unwind rules not read yet]",
+		[TRACE_NATIVE_FULL] = "[stopped: no room for unwind rules]",
+		[TRACE_NATIVE_NO_FILE] = "[stopped: code of no file]",
+		[TRACE_NATIVE_UNREAD] = "[stopped: stack not readable]",
+		[TRACE_NATIVE_BROKEN] = "[stopped: broken stack]",
+	};
+
+	return stop < ARRAY_SIZE(texts) ? texts[stop] : "[stopped]";
+}
+
+static const char *python_text_of(uint8_t why)
+{
+	switch (why) {
+	case TRACE_STACK_AMBIGUOUS:
+		return "[Python: one of several interpreters]";
+	case TRACE_STACK_UNREAD:
+	case TRACE_STACK_LOST:
+		return "[Python: stack not readable]";
+	}
+	return NULL; /* it has none */
+}
+
+static void make_merged(struct making *m, const struct pending *native)
+{
+	const char *text = stop_text(native->event.stop);
+
+	for (uint32_t i = 0; i < native->event.n; i++)
+		if (!bit_is_set(native->event.loops, i) || !make_loop(m, &native->event))
+			make_native(m, native, i);
+	if (text)
+		make_remark(m, text);
+	text = python_text_of(native->event.python);
+	if (text)
+		make_remark(m, text);
+	if (m->next < m->event->n && native->event.stop == TRACE_NATIVE_END)
+		make_remark(m, "[Python, of an unknown native frame]");
+}
+
 static int on_stack(struct python_stacks *s, const struct trace_stack *event)
 {
-	uint32_t places[TRACE_STACK_MAX + 1], n = 0, path = PYTHON_PATH_MORE;
-	int r = 0, put;
+	struct making making = { .s = s, .event = event };
+	uint32_t path = PYTHON_PATH_MORE;
+	int put;
 
-	for (uint32_t i = 0; r == 0 && i < event->n && i < TRACE_STACK_MAX; i++)
-		r = place_of(s, event->header.tgid, &event->frames[i], &places[n++]);
-	if (r == 0 && event->flags)
-		r = remark_add(s,
-			       event->flags & TRACE_STACK_CUT ? "[deeper stack]" : "[callers not readable]",
-			       &places[n++]);
-	if (r == 0)
-		r = path_add(s, places, n, &path);
+	if (s->pending.event.header.tgid == event->header.tgid &&
+	    s->pending.event.header.stack == event->header.stack)
+		make_merged(&making, &s->pending);
+	while (make_python(&making))
+		;
+	if (event->flags)
+		make_remark(&making,
+			    event->flags & TRACE_STACK_CUT ? "[deeper stack]" : "[callers not readable]");
+	if (making.error == 0)
+		making.error = path_add(s, making.places, making.n, &path);
 	put = known_add(s, event->header.tgid, event->header.stack, path);
-	return r < 0 ? r : put;
+	return making.error < 0 ? making.error : put;
+}
+
+static void on_native(struct python_stacks *s, const struct trace_native *event)
+{
+	memcpy(s->pending.bytes, event, sizeof(*event) + event->n * sizeof(event->pcs[0]));
 }
 
 static void on_over(struct python_stacks *s, uint32_t tgid)
@@ -411,6 +536,9 @@ int python_stacks_event(struct python_stacks *s, const struct trace_header *even
 	switch (event->type) {
 	case TRACE_EVENT_CODE:
 		r = on_code(s, (const struct trace_code *)event);
+		break;
+	case TRACE_EVENT_NATIVE:
+		on_native(s, (const struct trace_native *)event);
 		break;
 	case TRACE_EVENT_STACK:
 		r = on_stack(s, (const struct trace_stack *)event);
@@ -469,6 +597,12 @@ uint64_t python_stacks_dropped(const struct python_stacks *s)
 }
 
 /* ---- start and end ---- */
+
+void python_stacks_name_natives(struct python_stacks *s, python_native_fn *fn, void *userdata)
+{
+	s->native_fn = fn;
+	s->userdata = userdata;
+}
 
 static int add_made_up(struct python_stacks *s)
 {

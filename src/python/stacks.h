@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What CODE and STACK events tell: paths of functions with their files and lines. Equal paths of any
- * processes are one.
+ * What CODE, NATIVE and STACK events tell: paths of functions with their files and lines. Equal paths of any
+ * processes are one. Where there are native frames, too, those of Python stand in place of the evaluation
+ * loop that runs them.
  *
  * Memory is bounded: what does not fit is counted, and its path says so. The maps by process are rings,
  * from which the oldest entry goes; the kernel side knows fewer entries and sends each again after a while
@@ -35,7 +36,14 @@ struct python_place {
 	uint32_t name, file; /* python_stacks_text(); file 0: a remark, in brackets, and no function */
 	uint32_t line; /* 0: not known */
 	uint32_t first_line; /* of the function */
+	uint32_t native; /* what python_native_fn says; 0: a function of Python, or a remark */
 };
+
+/*
+ * A native frame, @i of those in @event, as a number from 1 on that names it; 0: not known, and its address
+ * is all that is said.
+ */
+typedef uint32_t python_native_fn(const struct trace_native *event, uint32_t i, void *userdata);
 
 struct python_stacks;
 
@@ -43,7 +51,10 @@ int python_stacks_new(struct python_stacks **ret_stacks);
 void python_stacks_free(struct python_stacks *stacks);
 DEFINE_CLEANUP(struct python_stacks *, python_stacks_free, python_stacks_freep)
 
-/* A CODE, STACK, EXEC or EXIT event; others are ignored. -ENOBUFS: something of it does not fit. */
+/* Without it the frames of NATIVE events are all unknown. */
+void python_stacks_name_natives(struct python_stacks *stacks, python_native_fn *fn, void *userdata);
+
+/* A CODE, NATIVE, STACK, EXEC or EXIT event; others are ignored. -ENOBUFS: something of it does not fit. */
 int python_stacks_event(struct python_stacks *stacks, const struct trace_header *event, uint32_t size);
 
 /* The path of an event's stack: an index below python_stacks_paths(). */

@@ -31,6 +31,7 @@ struct attach_config {
 	uint32_t nested_threads, operators;
 	bool stacks; /* stacks are recorded: the tables for them have room */
 	bool python; /* waits for the lock of Python are: each change of a CPU's thread is looked at */
+	bool native; /* with @stacks: also of native frames */
 	bool no_multi; /* use only trace events, for tests */
 };
 

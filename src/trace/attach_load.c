@@ -10,6 +10,7 @@
 #include <bpf/bpf.h>
 
 #include "base/fd.h"
+#include "bpf/unwind.h"
 #include "proc/capabilities.h"
 #include "trace/probe.h"
 
@@ -32,7 +33,7 @@ enum {
 	THREADS_EVENT = 32768,
 	STATS_EVENT = 16384 / TRACE_SHARE * (TRACE_SHARE + 1),
 	/*
-	 * Of stacks, if they are recorded: threads that have one (4 KiB each), Python processes, what was
+	 * Of stacks, if they are recorded: threads that have one (5 KiB each), Python processes, what was
 	 * sent.
 	 */
 	WALKS = 4096,
@@ -176,6 +177,10 @@ static void set_sizes(struct bpf_object *object, bool multi, const struct attach
 		  config->python ? either(config->threads, multi ? THREADS_MULTI : THREADS_EVENT) : 1, true },
 		{ "stacks", config->stacks ? STACKS_SENT : 1, false },
 		{ "codes", config->stacks ? CODES_SENT : 1, false },
+		{ "spaces", config->native ? UNWIND_SPACES : 1, true },
+		{ "areas", config->native ? UNWIND_AREAS : 1, false },
+		{ "rows", config->native ? UNWIND_ROWS : 1, false },
+		{ "rules", config->native ? UNWIND_RULES : 1, false },
 		{ "events", config->ring_bytes, false },
 		{ "sites", ATTACH_SITES_MAX, false },
 	};

@@ -179,6 +179,9 @@ static int start(struct trace_engine *engine, struct attach_error *ret_error)
 		return r;
 	engine->control = attach_control(engine->backend);
 	engine->control->stack_shift = engine->config.stack_shift;
+	engine->control->stack_kinds =
+		!engine->config.stacks ? 0 : engine->config.stack_kinds ? engine->config.stack_kinds :
+									  TRACE_STACK_PYTHON;
 	if (engine->config.follow) {
 		r = attach_follow(engine->backend, engine->config.pid,
 				  (uint64_t)engine_started_boot_ns((uint32_t)engine->config.pid));
@@ -257,6 +260,7 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 	}
 	engine->config.attach.stacks = config->stacks;
 	engine->config.attach.python = config->libraries[PROBE_PYTHON];
+	engine->config.attach.native = config->stacks && config->stack_kinds & TRACE_STACK_NATIVE;
 	engine->ops = *ops;
 	engine->userdata = userdata;
 	engine->event = sd_event_ref(event);
@@ -484,4 +488,9 @@ int trace_engine_set_python(struct trace_engine *engine, pid_t pid, const struct
 	if (bpf_map_update_elem(attach_map_fd(engine->backend, "pythons"), &tgid, python, BPF_ANY) < 0)
 		return errno == E2BIG ? -ENOSPC : -errno;
 	return 0;
+}
+
+int trace_engine_map(struct trace_engine *engine, const char *name)
+{
+	return attach_map_fd(engine->backend, name);
 }

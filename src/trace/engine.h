@@ -58,7 +58,8 @@ struct trace_engine_config {
 	bool every_call; /* events of every call, for --raw */
 	unsigned stack_shift; /* with @stacks: of 1 << this many events, or more, one has it; below 16 */
 	double stacks_max; /* without max_overhead: share of one core that stacks may cost; 0: no limit */
-	bool stacks; /* events of launches, memory and waits have the stack of Python frames (bpf/stack.h) */
+	bool stacks; /* events of launches, memory and waits have a stack (bpf/stack.h) */
+	unsigned stack_kinds; /* with @stacks: enum trace_stack_kind, of its frames; 0: Python */
 	double max_overhead; /* share of one core per traced process; 0: no budget */
 	int64_t latency_ns; /* how long an event may wait in the ring */
 	/* paths of libraries that are probed before a process maps them, NULL-terminated; or NULL */
@@ -196,11 +197,10 @@ const struct argument_figures *trace_engine_arguments(const struct trace_engine 
 void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status);
 /* The name of a process that is traced now. NULL: not known. */
 const char *trace_engine_comm(const struct trace_engine *engine, uint32_t tgid);
-/*
- * From now on the stacks of @pid, and of its children, are walked. -ENOSPC: there are too many such
- * processes.
- */
+/* From now on stacks of @pid and its children are walked. -ENOSPC: there are too many such processes. */
 int trace_engine_set_python(struct trace_engine *engine, pid_t pid, const struct trace_python *python);
+/* A map of the kernel side, for src/unwind. */
+int trace_engine_map(struct trace_engine *engine, const char *name);
 /* Probes a file before @pid maps it, and counts it as mapped. 0 also when it is not a target. */
 int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const char *path);
 

@@ -16,6 +16,7 @@ static const uint32_t sizes[TRACE_EVENTS] = {
 	[TRACE_EVENT_STAT] = sizeof(struct trace_stat_new),
 	[TRACE_EVENT_CODE] = sizeof(struct trace_code) + TRACE_LINES_SMALL,
 	[TRACE_EVENT_STACK] = sizeof(struct trace_stack) + TRACE_STACK_SMALL * sizeof(struct trace_frame),
+	[TRACE_EVENT_NATIVE] = sizeof(struct trace_native) + TRACE_STACK_SMALL * sizeof(__u64),
 };
 
 int ring_order_init(struct ring_order *order, uint32_t cpus)
@@ -75,6 +76,14 @@ static bool is_stack(const struct trace_stack *event, uint32_t size)
 	return (capacity == TRACE_STACK_SMALL || capacity == TRACE_STACK_LARGE) && event->n <= capacity;
 }
 
+static bool is_native(const struct trace_native *event, uint32_t size)
+{
+	uint32_t capacity = (size - (uint32_t)sizeof(*event)) / (uint32_t)sizeof(event->pcs[0]);
+
+	return (capacity == TRACE_STACK_SMALL || capacity == TRACE_STACK_LARGE) && event->n <= capacity &&
+	       event->stop < TRACE_NATIVE_STOPS && event->python < TRACE_STACK_NONES;
+}
+
 /* Whether what it counts lies within it. */
 static bool holds_what_it_counts(const struct trace_header *event, uint32_t size)
 {
@@ -85,6 +94,8 @@ static bool holds_what_it_counts(const struct trace_header *event, uint32_t size
 		return is_code((const struct trace_code *)event, size);
 	case TRACE_EVENT_STACK:
 		return is_stack((const struct trace_stack *)event, size);
+	case TRACE_EVENT_NATIVE:
+		return is_native((const struct trace_native *)event, size);
 	default:
 		return true;
 	}

@@ -36,7 +36,7 @@ def interpreters():
 
 
 def traced(path, *argv, python="/usr/bin/python3", flags=()):
-    return command("trace", f"--stacks={path}", "--weight=bytes_held", *flags, "--", python, *argv, env=ENV)
+    return command("trace", f"--stacks={path}", "--stacks-of=python", "--weight=bytes_held", *flags, "--", python, *argv, env=ENV)
 
 
 def folded(path, process="python"):
@@ -108,7 +108,7 @@ main()
 
 def written(name, *flags):
     with tempfile.TemporaryDirectory() as tmp:
-        done = command("trace", f"--stacks={tmp}/{name}", *flags, "--", shutil.which("python3", path="/usr/bin") or "python3", "-c", PROGRAM, env=ENV)
+        done = command("trace", f"--stacks={tmp}/{name}", "--stacks-of=python", *flags, "--", shutil.which("python3", path="/usr/bin") or "python3", "-c", PROGRAM, env=ENV)
         equal(done.returncode, 0, done.stderr)
         equal(os.listdir(tmp), [name], "what was written")
         with open(f"{tmp}/{name}", "rb") as file:
@@ -292,7 +292,7 @@ def test_gpu_time():
     env = dict(ENV, GPUSONDE_SIM_CUDA_KERNEL_US="2000")
     with tempfile.TemporaryDirectory() as tmp:
         python = shutil.which("python3", path="/usr/bin") or "python3"
-        done = command("trace", f"--stacks={tmp}/x.folded", "--weight=gpu_time", "--kernels", "--json", f"--output={tmp}/json", "--",
+        done = command("trace", f"--stacks={tmp}/x.folded", "--stacks-of=python", "--weight=gpu_time", "--kernels", "--json", f"--output={tmp}/json", "--",
                        python, "-c", LAUNCHES, env=env)
         equal(done.returncode, 0, done.stderr)
         with open(f"{tmp}/json") as file:
@@ -308,6 +308,7 @@ def test_gpu_time():
 def test_refused():
     for flags, why in ((["--stacks=x.txt"], "it must be a file whose name ends in"), (["--weight=launches"], "--weight is of --stacks"),
                        (["--stacks=x.html", "--weight=launches"], "other files have all"),
+                       (["--stacks-of=all"], "--stacks-of is of --stacks"), (["--stacks=x.html", "--stacks-of=c"], "it must be python, native or all"),
                        (["--sample=2"], "--sample is of --stacks"), (["--stacks=x.html", "--sample=3"], "it must be 2, 4, 8, ... 32768, or auto"),
                        (["--stacks=x.folded", "--weight=time"], "it must be launches, bytes_copied, bytes_held, sync_wait, or with --kernels gpu_time"),
                        (["--stacks=x.folded", "--weight=gpu_time"], "or with --kernels gpu_time")):

@@ -28,10 +28,12 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		[TRACE_EVENT_CODE] = sizeof(struct trace_code) + TRACE_LINES_SMALL,
 		[TRACE_EVENT_STACK] =
 			sizeof(struct trace_stack) + TRACE_STACK_SMALL * sizeof(struct trace_frame),
+		[TRACE_EVENT_NATIVE] = sizeof(struct trace_native) + TRACE_STACK_SMALL * sizeof(__u64),
 	};
 	const struct trace_name *name = data;
 	const struct trace_code *code = data;
 	const struct trace_stack *stack = data;
+	const struct trace_native *native = data;
 	struct check *check = userdata;
 	const struct trace_header *event;
 
@@ -52,6 +54,9 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		abort();
 	if (event->type == TRACE_EVENT_STACK &&
 	    (uint64_t)stack->n * sizeof(stack->frames[0]) > size - sizeof(*stack))
+		abort();
+	if (event->type == TRACE_EVENT_NATIVE &&
+	    (uint64_t)native->n * sizeof(native->pcs[0]) > size - sizeof(*native))
 		abort();
 }
 

@@ -67,6 +67,8 @@ static bool is_contradictory(const struct invocation *inv)
 		why = "--full has no effect with --json, which always has full names: leave it out";
 	else if (inv->flag[FLAG_WEIGHT] && !inv->flag[FLAG_STACKS])
 		why = "--weight is of --stacks FILE.folded: add it, or leave out --weight";
+	else if (inv->flag[FLAG_STACKS_OF] && !inv->flag[FLAG_STACKS])
+		why = "--stacks-of is of --stacks: add it, or leave out --stacks-of";
 	else if (inv->flag[FLAG_SAMPLE] && !inv->flag[FLAG_STACKS])
 		why = "--sample is of --stacks: add it, or leave out --sample";
 	if (why)
@@ -116,6 +118,28 @@ static bool parse_timeline(const struct invocation *inv, enum timeline_format *r
 	return false;
 }
 
+static bool parse_stack_kinds(const struct invocation *inv, unsigned *ret_kinds)
+{
+	static const struct {
+		const char *name;
+		unsigned kinds;
+	} names[] = {
+		{ "python", TRACE_STACK_PYTHON },
+		{ "native", TRACE_STACK_NATIVE },
+		{ "all", TRACE_STACK_PYTHON | TRACE_STACK_NATIVE },
+	};
+	const char *text = inv->flag[FLAG_STACKS_OF] ? inv->flag[FLAG_STACKS_OF] : "all";
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(text, names[i].name) == 0) {
+			*ret_kinds = names[i].kinds;
+			return true;
+		}
+	fprintf(stderr, "gpusonde trace: --stacks-of cannot be \"%s\": it must be python, native or all\n",
+		text);
+	return false;
+}
+
 static bool parse_sample(const struct invocation *inv, struct trace_request *request)
 {
 	const char *text = inv->flag[FLAG_SAMPLE];
@@ -142,7 +166,8 @@ bool trace_request_parse(const struct invocation *inv, struct trace_request *ret
 	    (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &request.pid) < 0) ||
 	    !parse_time(inv, FLAG_DURATION, &request.duration_ns) ||
 	    !parse_time(inv, FLAG_INTERVAL, &request.interval_ns) || !parse_stacks(inv, &request.weight) ||
-	    !parse_sample(inv, &request) || !parse_timeline(inv, &request.timeline))
+	    !parse_stack_kinds(inv, &request.stack_kinds) || !parse_sample(inv, &request) ||
+	    !parse_timeline(inv, &request.timeline))
 		return false;
 	request.table = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
 	request.live = request.table && (inv->flag[FLAG_TOP] || inv->flag[FLAG_INTERVAL]);

@@ -17,6 +17,7 @@ struct trace_request {
 	bool table; /* the figures are printed as a table */
 	bool live; /* a table at each interval, too, in place of the one before on a terminal */
 	bool series; /* a JSON object at each interval */
+	unsigned stack_kinds; /* of --stacks-of: enum trace_stack_kind */
 	unsigned stack_shift; /* of --sample: its logarithm */
 	bool sample_auto; /* --sample=auto */
 	enum timeline_format timeline; /* of --timeline */

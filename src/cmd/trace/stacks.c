@@ -38,7 +38,7 @@ bool trace_stacks_format(const char *path, enum trace_stacks_format *ret_format)
 	return false;
 }
 
-int trace_stacks_new(struct stack_sums **ret_stacks)
+int trace_stacks_new(sd_event *event, unsigned kinds, struct stack_sums **ret_stacks)
 {
 	static const struct stack_limits limits = {
 		.rows = 1 << 18,
@@ -47,7 +47,14 @@ int trace_stacks_new(struct stack_sums **ret_stacks)
 		.processes = 1 << 16,
 	};
 
-	return stack_sums_new(&limits, ret_stacks);
+	_cleanup_(stack_sums_freep) struct stack_sums *stacks = NULL;
+	int r = stack_sums_new(&limits, &stacks);
+
+	if (r == 0 && kinds & TRACE_STACK_NATIVE)
+		r = stack_sums_add_native(stacks, event);
+	if (r == 0)
+		*ret_stacks = TAKE_PTR(stacks);
+	return r;
 }
 
 static int flush(int fd, struct strbuf *text)

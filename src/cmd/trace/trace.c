@@ -369,6 +369,7 @@ static int start_engine(struct tracing *t)
 		.return_probes = options_bool(o, OPT_trace_return_probes),
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
 		.stacks = t->stacks,
+		.stack_kinds = t->request.stack_kinds,
 		.stack_shift = t->request.stack_shift,
 		.stacks_max = t->request.sample_auto ?
 				      (double)options_number(o, OPT_trace_max_overhead) / 1e6 :
@@ -529,7 +530,7 @@ static int start_tracing(struct tracing *t)
 	if (r >= 0 && t->inv->flag[FLAG_TIMELINE])
 		r = start_timeline(t);
 	if (r >= 0 && t->inv->flag[FLAG_STACKS]) {
-		r = trace_stacks_new(&t->stacks);
+		r = trace_stacks_new(t->event, t->request.stack_kinds, &t->stacks);
 		if (r < 0)
 			fprintf(stderr, "gpusonde trace: stacks cannot be recorded: %s\n", strerror(-r));
 	}

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,27 @@ static void send_stack(struct python_stacks *stacks, uint32_t pid, uint32_t id,
 	free(event);
 }
 
+/* @n addresses from 0x500000 on, of which @loops are evaluation loops. */
+static void send_native(struct python_stacks *stacks, uint32_t pid, uint32_t id, uint32_t n, uint64_t loops,
+			uint64_t entries, uint8_t stop)
+{
+	const size_t size = sizeof(struct trace_native) + TRACE_STACK_SMALL * sizeof(__u64);
+	struct trace_native *event = calloc(1, size);
+
+	assert_non_null(event);
+	event->header.type = TRACE_EVENT_NATIVE;
+	event->header.tgid = pid;
+	event->header.stack = id;
+	event->n = (uint16_t)n;
+	event->loops[0] = loops;
+	event->entries[0] = entries;
+	event->stop = stop;
+	for (uint32_t i = 0; i < n; i++)
+		event->pcs[i] = 0x500000 + i;
+	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size), 0);
+	free(event);
+}
+
 static uint32_t path_of(const struct python_stacks *stacks, uint32_t pid, uint32_t id)
 {
 	const struct trace_header event = { .tgid = pid, .stack = id };
@@ -73,6 +95,68 @@ static const struct python_place *place_of(const struct python_stacks *stacks, u
 static const char *name_of(const struct python_stacks *stacks, uint32_t path, uint32_t i)
 {
 	return python_stacks_text(stacks, place_of(stacks, path, i)->name);
+}
+
+/* The places as one text: Python functions by name, native ones by number. */
+static void assert_path(const struct python_stacks *stacks, uint32_t id, const char *expected)
+{
+	uint32_t path = path_of(stacks, PID, id), n;
+	char text[512] = "";
+
+	python_stacks_places(stacks, path, &n);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct python_place *place = place_of(stacks, path, i);
+		size_t at = strlen(text);
+
+		if (place->native)
+			snprintf(text + at, sizeof(text) - at, " %u", place->native);
+		else
+			snprintf(text + at, sizeof(text) - at, " %s", name_of(stacks, path, i));
+	}
+	assert_string_equal(text, expected);
+}
+
+static uint32_t native_name(const struct trace_native *event, uint32_t i, void *userdata)
+{
+	assert_int_equal(event->pcs[i], 0x500000 + i);
+	assert_null(userdata);
+	return i + 1;
+}
+
+/* Native frames 1, 2, ..., the innermost first; functions f, g, h of Python. */
+static void test_merged(void **state)
+{
+	struct python_stacks *stacks = *state;
+	const struct trace_frame frames[] = { { CODE, 0, CHECK },
+					      { CODE + 8, 0, CHECK },
+					      { CODE + 16, 0, CHECK } };
+
+	python_stacks_name_natives(stacks, native_name, NULL);
+	send_code(stacks, PID, CODE, CHECK, "f");
+	send_code(stacks, PID, CODE + 8, CHECK, "g");
+	send_code(stacks, PID, CODE + 16, CHECK, "h");
+	/* A loop runs f and g, another one h. */
+	send_native(stacks, PID, ID, 6, 1 << 1 | 1 << 4, 1 << 1 | 1 << 2, TRACE_NATIVE_END);
+	send_stack(stacks, PID, ID, frames, 3, 0);
+	assert_path(stacks, ID, " 1 f g 3 4 h 6");
+	/* Before 3.11 each runs one. */
+	send_native(stacks, PID, ID + 1, 6, 1 << 0 | 1 << 2 | 1 << 4, 7, TRACE_NATIVE_END);
+	send_stack(stacks, PID, ID + 1, frames, 3, 0);
+	assert_path(stacks, ID + 1, " f 2 g 4 h 6");
+	/* What native frames do not tell stands behind where they stop. */
+	send_native(stacks, PID, ID + 2, 3, 1 << 1, 1 << 0, TRACE_NATIVE_NO_RULE);
+	send_stack(stacks, PID, ID + 2, frames, 3, 0);
+	assert_path(stacks, ID + 2, " 1 f 3 [stopped: no unwind rule] g h");
+	send_native(stacks, PID, ID + 3, 2, 0, 7, TRACE_NATIVE_END);
+	send_stack(stacks, PID, ID + 3, frames, 1, 0);
+	assert_path(stacks, ID + 3, " 1 2 [Python, of an unknown native frame] f");
+	/* A loop of no function is a native frame as others. */
+	send_native(stacks, PID, ID + 4, 2, 1 << 0, 0, TRACE_NATIVE_END);
+	send_stack(stacks, PID, ID + 4, frames, 0, 0);
+	assert_path(stacks, ID + 4, " 1 2");
+	/* Of another stack. */
+	send_stack(stacks, PID, ID + 5, frames, 1, 0);
+	assert_path(stacks, ID + 5, " f");
 }
 
 static int setup(void **state)
@@ -193,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_merged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reused_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),

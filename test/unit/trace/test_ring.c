@@ -275,6 +275,28 @@ static void stacks_that_lie(void **state)
 	assert_int_equal(lab->order.bad, 2);
 }
 
+static void native_frames_that_lie(void **state)
+{
+	const uint32_t small = sizeof(struct trace_native) + TRACE_STACK_SMALL * sizeof(__u64);
+	struct trace_native native = { .header = { .type = TRACE_EVENT_NATIVE, .seq = 1 } };
+	struct lab *lab = *state;
+
+	native.n = TRACE_STACK_SMALL;
+	produce_padded(lab, &native, sizeof(native), small);
+	assert_int_equal(lab->order.bad, 0);
+	native.header.seq = 2;
+	native.n = TRACE_STACK_SMALL + 1;
+	produce_padded(lab, &native, sizeof(native), small);
+	native.header.seq = 3;
+	native.n = 1;
+	native.stop = TRACE_NATIVE_STOPS;
+	produce_padded(lab, &native, sizeof(native), small);
+	native.header.seq = 4;
+	native.stop = TRACE_NATIVE_END;
+	produce_padded(lab, &native, sizeof(native), small + sizeof(__u64)); /* no size of ours */
+	assert_int_equal(lab->order.bad, 3);
+}
+
 static void functions_that_lie(void **state)
 {
 	const uint32_t small = sizeof(struct trace_code) + TRACE_LINES_SMALL;
@@ -306,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(names_that_lie, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lengths_that_lie, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stacks_that_lie, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(native_frames_that_lie, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(functions_that_lie, set_up, tear_down),
 	};
 

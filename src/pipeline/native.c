@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/native.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "cubin/name.h"
+#include "unwind/names.h"
+#include "unwind/unwind.h"
+
+/* How often a process's mappings are read again since a walk met unknown code, at most. */
+#define AGAIN_NS (100 * NSEC_PER_MSEC)
+/* Time for reading files when a process has mapped the first one that is probed. */
+#define AT_ONCE_NS (50 * NSEC_PER_MSEC)
+
+struct stack_natives {
+	sd_event_source *work;
+	struct unwind *unwind; /* NULL until the first process */
+	struct unwind_names *names;
+	int64_t again_ns; /* CLOCK_MONOTONIC */
+};
+
+static int on_work(sd_event_source *source, void *userdata)
+{
+	struct stack_natives *native = userdata;
+
+	if (!native->unwind || !unwind_work(native->unwind))
+		sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	return 0;
+}
+
+static int native_start(struct stack_natives *native, struct trace_engine *engine)
+{
+	const struct unwind_maps maps = {
+		.spaces = trace_engine_map(engine, "spaces"),
+		.areas = trace_engine_map(engine, "areas"),
+		.rows = trace_engine_map(engine, "rows"),
+		.rules = trace_engine_map(engine, "rules"),
+	};
+
+	return native->unwind ? 0 : unwind_new(&maps, &native->unwind);
+}
+
+static void native_look(struct stack_natives *native, pid_t pid)
+{
+	if (native->unwind && unwind_mapped(native->unwind, pid) == 0)
+		sd_event_source_set_enabled(native->work, SD_EVENT_ON);
+}
+
+void stack_natives_mapped(struct stack_natives *native, struct trace_engine *engine, pid_t pid)
+{
+	if (native_start(native, engine) < 0)
+		return;
+	native_look(native, pid);
+	/* A command waits for this: its first stacks should be whole. */
+	for (int64_t end_ns = clock_mono_ns() + AT_ONCE_NS;
+	     unwind_work(native->unwind) && clock_mono_ns() < end_ns;)
+		;
+}
+
+void stack_natives_event(struct stack_natives *native, const struct trace_header *event)
+{
+	int64_t now = clock_mono_ns();
+
+	if (!native->unwind)
+		return;
+	unwind_event(native->unwind, event);
+	if (event->type != TRACE_EVENT_NATIVE ||
+	    ((const struct trace_native *)event)->stop != TRACE_NATIVE_UNMAPPED || now < native->again_ns)
+		return;
+	native->again_ns = now + AGAIN_NS;
+	native_look(native, (pid_t)event->tgid);
+}
+
+static uint32_t native_number(const struct trace_native *event, uint32_t i, void *userdata)
+{
+	struct stack_natives *native = userdata;
+	struct unwind_place place = { .address = event->pcs[i] };
+	uint32_t number = 0;
+
+	if (!native->unwind)
+		return 0;
+	unwind_find(native->unwind, event->space, event->pcs[i], &place);
+	return unwind_names_add(native->names, &place, &number) < 0 ? 0 : number;
+}
+
+void stack_natives_resolve(struct stack_natives *native)
+{
+	if (native->unwind)
+		unwind_names_resolve(native->names, native->unwind);
+}
+
+void stack_natives_place(const struct stack_natives *native, uint32_t number, struct stack_place *ret_place)
+{
+	*ret_place = (struct stack_place){ 0 };
+	ret_place->name = unwind_names_text(native->names, number, &ret_place->file);
+}
+
+static void readable(const char *symbol, char *buf, size_t size)
+{
+	kernel_name_demangle(symbol, buf, size);
+}
+
+int stack_natives_new(sd_event *event, struct python_stacks *python, struct stack_natives **ret_native)
+{
+	struct stack_natives *native = calloc(1, sizeof(*native));
+	int r = native ? unwind_names_new(readable, &native->names) : -ENOMEM;
+
+	if (r == 0)
+		r = sd_event_add_defer(event, &native->work, on_work, native);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(native->work, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_source_set_priority(native->work, SD_EVENT_PRIORITY_IDLE);
+	if (r < 0) {
+		stack_natives_free(native);
+		return r;
+	}
+	python_stacks_name_natives(python, native_number, native);
+	*ret_native = native;
+	return 0;
+}
+
+void stack_natives_free(struct stack_natives *native)
+{
+	if (!native)
+		return;
+	sd_event_source_unref(native->work);
+	unwind_free(native->unwind);
+	unwind_names_free(native->names);
+	free(native);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Native frames of stacks: files are read for them when the event loop is idle, and symbols at the end. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "python/stacks.h"
+#include "trace/engine.h"
+#include "model/stacks.h"
+
+struct stack_natives;
+
+/* Names the native frames of @python's paths. */
+int stack_natives_new(sd_event *event, struct python_stacks *python, struct stack_natives **ret_native);
+void stack_natives_free(struct stack_natives *native);
+
+/* A process maps a probed library. */
+void stack_natives_mapped(struct stack_natives *native, struct trace_engine *engine, pid_t pid);
+/* Before python_stacks_event(). */
+void stack_natives_event(struct stack_natives *native, const struct trace_header *event);
+/* Reads the symbols of all that was met. */
+void stack_natives_resolve(struct stack_natives *native);
+/* A place's `native` as it is shown; valid until the next resolving. */
+void stack_natives_place(const struct stack_natives *native, uint32_t number, struct stack_place *ret_place);

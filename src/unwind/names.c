@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/hashmap.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "elf/elf.h"
+
+enum {
+	SYMBOLS_MS = 2000, /* CPU time for a file: PyTorch's largest has 500,000 symbols */
+	NAME = 4096,
+};
+
+struct name {
+	struct unwind_place place;
+	uint64_t best; /* address of the symbol that it has; 0 with @text 0: none */
+	uint32_t text, file; /* offsets in the texts; 0: none */
+};
+
+struct unwind_names {
+	unwind_readable_fn *readable;
+	struct name *names; /* from 1 on */
+	uint32_t n, cap;
+	struct hashmap by;
+	struct strbuf texts;
+};
+
+int unwind_names_add(struct unwind_names *s, const struct unwind_place *place, uint32_t *ret_name)
+{
+	const uint64_t id[] = { place->file, place->address };
+	uint64_t key = hash_bytes_secret(id, sizeof(id));
+	int r;
+
+	if (hashmap_get(&s->by, key, ret_name) && s->names[*ret_name].place.file == place->file &&
+	    s->names[*ret_name].place.address == place->address)
+		return 0;
+	if (s->n + 1 >= UNWIND_NAMES)
+		return -ENOBUFS;
+	if (s->n + 1 >= s->cap) {
+		uint32_t cap = MAX(2 * s->cap, 256U);
+		struct name *grown = reallocarray(s->names, cap, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		s->names = grown;
+		s->cap = cap;
+	}
+	r = hashmap_put(&s->by, key, s->n + 1);
+	if (r < 0)
+		return r;
+	s->names[++s->n] = (struct name){ .place = *place };
+	*ret_name = s->n;
+	return 0;
+}
+
+/* ---- symbols ---- */
+
+/* The names of one file that are sought, by address. */
+struct seeking {
+	struct unwind_names *s;
+	uint32_t *names;
+	uint32_t n;
+};
+
+static uint32_t text_add(struct unwind_names *s, const char *text)
+{
+	size_t n = strlen(text) + 1, at = s->texts.len;
+
+	if (at + n > UNWIND_NAMES_BYTES)
+		return 0;
+	strbuf_add(&s->texts, text, n);
+	return s->texts.failed ? 0 : (uint32_t)at;
+}
+
+static int on_symbol(const struct elf_symbol *symbol, void *userdata)
+{
+	const struct seeking *seeking = userdata;
+	struct unwind_names *s = seeking->s;
+	uint32_t low = 0, high = seeking->n, text = 0;
+	char readable[NAME];
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (s->names[seeking->names[middle]].place.address < symbol->address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < seeking->n; low++) {
+		struct name *name = &s->names[seeking->names[low]];
+
+		if (name->place.address - symbol->address >= symbol->size)
+			break;
+		if (name->text && name->best >= symbol->address)
+			continue;
+		if (text == 0) {
+			s->readable(symbol->name, readable, sizeof(readable));
+			text = text_add(s, readable);
+		}
+		name->best = symbol->address;
+		name->text = text;
+	}
+	return 0;
+}
+
+/* The file with the symbols of a stripped one, where Debian and Fedora have it. */
+static int open_debug(struct elf_file *elf)
+{
+	char path[64 + 2 * ELF_BUILD_ID_MAX] = "/usr/lib/debug/.build-id/";
+	size_t at = strlen(path), n = 0;
+	uint8_t id[ELF_BUILD_ID_MAX];
+	int r = elf_build_id(elf, id, &n);
+
+	if (r < 0 || n < 2)
+		return -ENOENT;
+	for (size_t i = 0; i < n; i++)
+		at += (size_t)snprintf(path + at, sizeof(path) - at, i == 0 ? "%02x/" : "%02x", id[i]);
+	snprintf(path + at, sizeof(path) - at, ".debug");
+	r = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return r < 0 ? -errno : r;
+}
+
+static void seek_debug(struct elf_file *elf, struct seeking *seeking)
+{
+	_cleanup_(elf_closep) struct elf_file *symbols = NULL;
+	_cleanup_close_ int fd = open_debug(elf);
+
+	if (fd < 0 || elf_open(fd, &symbols) < 0)
+		return;
+	elf_limit_cpu(symbols, clock_thread_cpu_ns() + SYMBOLS_MS * NSEC_PER_MSEC);
+	elf_functions_of(symbols, elf, on_symbol, seeking);
+}
+
+static void seek(struct seeking *seeking, int fd)
+{
+	_cleanup_(elf_closep) struct elf_file *elf = NULL;
+
+	if (fd < 0 || elf_open(fd, &elf) < 0)
+		return;
+	elf_limit_cpu(elf, clock_thread_cpu_ns() + SYMBOLS_MS * NSEC_PER_MSEC);
+	elf_functions(elf, on_symbol, seeking);
+	for (uint32_t i = 0; i < seeking->n; i++)
+		if (seeking->s->names[seeking->names[i]].text == 0) {
+			seek_debug(elf, seeking);
+			break;
+		}
+}
+
+/* ---- all of them ---- */
+
+static int by_place(const void *a, const void *b, void *userdata)
+{
+	const struct unwind_names *s = userdata;
+	const struct unwind_place *one = &s->names[*(const uint32_t *)a].place;
+	const struct unwind_place *other = &s->names[*(const uint32_t *)b].place;
+
+	if (one->file != other->file)
+		return one->file < other->file ? -1 : 1;
+	return one->address < other->address ? -1 : one->address > other->address;
+}
+
+static uint32_t file_text(struct unwind_names *s, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char text[NAME_MAX + 1];
+
+	snprintf(text, sizeof(text), "%s", slash ? slash + 1 : path);
+	utf8_sanitize(text);
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	return text_add(s, text);
+}
+
+static void name_by_address(struct unwind_names *s, struct name *name)
+{
+	char text[NAME_MAX + 32];
+
+	if (name->place.file)
+		snprintf(text, sizeof(text), "%s+0x%" PRIx64, s->texts.data + name->file,
+			 name->place.address);
+	else
+		snprintf(text, sizeof(text), "[0x%" PRIx64 "]", name->place.address);
+	name->file = 0;
+	name->text = text_add(s, text);
+}
+
+static void resolve_file(struct seeking *seeking, const struct unwind *unwind, uint32_t file)
+{
+	struct unwind_names *s = seeking->s;
+	int fd = -1;
+	uint32_t text = file ? file_text(s, unwind_path(unwind, file, &fd)) : 0;
+
+	for (uint32_t i = 0; i < seeking->n; i++)
+		s->names[seeking->names[i]].file = text;
+	if (file)
+		seek(seeking, fd);
+	for (uint32_t i = 0; i < seeking->n; i++)
+		if (s->names[seeking->names[i]].text == 0)
+			name_by_address(s, &s->names[seeking->names[i]]);
+}
+
+void unwind_names_resolve(struct unwind_names *s, const struct unwind *unwind)
+{
+	uint32_t *order = calloc(s->n + 1, sizeof(*order)), n = 0;
+
+	if (!order)
+		return;
+	for (uint32_t i = 1; i <= s->n; i++)
+		if (s->names[i].text == 0)
+			order[n++] = i;
+	qsort_r(order, n, sizeof(*order), by_place, s);
+	for (uint32_t i = 0, end; i < n; i = end) {
+		struct seeking seeking = { .s = s, .names = order + i };
+		uint32_t file = s->names[order[i]].place.file;
+
+		for (end = i; end < n && s->names[order[end]].place.file == file; end++)
+			;
+		seeking.n = end - i;
+		resolve_file(&seeking, unwind, file);
+	}
+	free(order);
+}
+
+const char *unwind_names_text(const struct unwind_names *s, uint32_t name, const char **ret_file)
+{
+	*ret_file = s->texts.data + s->names[name].file;
+	return s->names[name].text ? s->texts.data + s->names[name].text : "[?]";
+}
+
+uint32_t unwind_names_n(const struct unwind_names *s)
+{
+	return s->n;
+}
+
+int unwind_names_new(unwind_readable_fn *readable, struct unwind_names **ret_names)
+{
+	_cleanup_(unwind_names_freep) struct unwind_names *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->readable = readable;
+	strbuf_init(&s->texts, 0);
+	strbuf_add(&s->texts, "", 1); /* offset 0: none */
+	if (s->texts.failed)
+		return -ENOMEM;
+	*ret_names = TAKE_PTR(s);
+	return 0;
+}
+
+void unwind_names_free(struct unwind_names *s)
+{
+	if (!s)
+		return;
+	free(s->names);
+	hashmap_done(&s->by);
+	strbuf_done(&s->texts);
+	free(s);
+}

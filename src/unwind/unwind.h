@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * src/unwind (L2) is what is needed to unwind native frames, and to name them:
+ *
+ *   eh_frame.h   .eh_frame of a file: for each instruction, where its caller's registers are
+ *   unwind.h     which files a process maps, and the kernel side's tables of their rows (bpf/unwind.h)
+ *   names.h      addresses in files: functions
+ *
+ * Invariants
+ *  1. A row says what .eh_frame says, or that no rule is known. Nothing is guessed here.
+ *  2. A file is read once for all processes, as long as it is held open, so that its inode is not used again.
+ *  3. Memory is bounded: the tables have a size; a file whose rows have no room is told as such.
+ *  4. Files are read in steps of some milliseconds: the thread that drains the ring runs them.
+ *
+ * No thread of its own: all runs in the thread that drains the ring.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/macro.h"
+#include "bpf/event.h"
+#include "bpf/stack.h"
+
+enum {
+	UNWIND_FILES = 2048, /* that are known at once */
+	UNWIND_PROCESSES = 1024,
+};
+
+/* File descriptors of the kernel side's maps. */
+struct unwind_maps {
+	int spaces, areas, rows, rules;
+};
+
+struct unwind;
+
+int unwind_new(const struct unwind_maps *maps, struct unwind **ret_unwind);
+void unwind_free(struct unwind *unwind);
+DEFINE_CLEANUP(struct unwind *, unwind_free, unwind_freep)
+
+/* Reads which files @pid has mapped, if that has changed. Their rows are read by unwind_work(). */
+int unwind_mapped(struct unwind *unwind, pid_t pid);
+/* Reads files for some milliseconds. True: there is more to do. */
+bool unwind_work(struct unwind *unwind);
+/* An EXEC or EXIT event: the process's list of mappings is given up. Others are ignored. */
+void unwind_event(struct unwind *unwind, const struct trace_header *event);
+
+/* Where an address lies. */
+struct unwind_place {
+	uint32_t file; /* of names.h; 0: of none */
+	uint64_t address; /* as linked; of no file: in the process */
+};
+
+/* Of an address in a NATIVE event with this @space. -ENOENT: nothing is known there. */
+int unwind_find(const struct unwind *unwind, uint32_t space, uint64_t pc, struct unwind_place *ret_place);
+/* A file's path, as mapped; its descriptor, -1 if it is not open. */
+const char *unwind_path(const struct unwind *unwind, uint32_t file, int *ret_fd);

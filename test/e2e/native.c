@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Calls cudaMalloc from stacks of many kinds, with a size of its own each, and says what the C library's own
+ * unwinder has at that moment: lines "BYTES FILE+OFFSET...", the innermost caller first.
+ */
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FRAMES = 512, FIRST = 1000, TRIES = 100 };
+
+extern int cudaMalloc(void **address, size_t n);
+void allocate(void);
+
+static FILE *truth;
+static size_t bytes = FIRST;
+
+/* Keeps a call from being the last thing that a function does. */
+#define AFTER() __asm__ volatile("" ::: "memory")
+
+static void say(void *address)
+{
+	Dl_info info;
+
+	/* Within the instruction that makes the call. */
+	if (dladdr((char *)address - 1, &info) && info.dli_fname)
+		fprintf(truth, " %s+%td", info.dli_fname, (char *)address - 1 - (char *)info.dli_fbase);
+	else
+		fputs(" ?", truth);
+}
+
+/* What @allocate is called from, then the call. */
+void allocate(void)
+{
+	void *frames[FRAMES], *address;
+	int n = backtrace(frames, FRAMES);
+
+	fprintf(truth, "%zu", ++bytes);
+	for (int i = 1; i < n; i++)
+		say(frames[i]);
+	fputc('\n', truth);
+	if (cudaMalloc(&address, bytes) != 0)
+		abort();
+	AFTER();
+}
+
+static int deep(int n, volatile int *sum)
+{
+	if (n == 0)
+		allocate();
+	else
+		*sum += deep(n - 1, sum);
+	AFTER();
+	return *sum;
+}
+
+/* A frame whose size is not known when it is compiled. */
+static void large(size_t n)
+{
+	volatile char array[n];
+
+	array[0] = array[n - 1] = 1;
+	allocate();
+	AFTER();
+}
+
+/* The stack pointer is aligned by hand. */
+static void aligned(void)
+{
+	_Alignas(64) volatile char array[640];
+
+	array[0] = 1;
+	(void)array[0];
+	allocate();
+	AFTER();
+}
+
+/* Arguments on the stack. */
+static void many(int a, int b, int c, int d, int e, int f, int g, int h, int i)
+{
+	volatile int sum = a + b + c + d + e + f + g + h + i;
+
+	(void)sum;
+	allocate();
+	AFTER();
+}
+
+static int compare(const void *a, const void *b)
+{
+	static bool once;
+
+	if (!once) {
+		once = true;
+		allocate();
+	}
+	return *(const int *)a - *(const int *)b;
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	allocate();
+	AFTER();
+}
+
+static void interrupted(void)
+{
+	raise(SIGUSR1);
+	AFTER();
+}
+
+static void run(const char *library)
+{
+	void (*through)(void (*function)(void));
+	int numbers[] = { 3, 1, 2 };
+	volatile int sum = 0;
+	void *handle;
+
+	allocate();
+	deep(20, &sum);
+	deep(100, &sum);
+	deep(200, &sum);
+	large(77);
+	large(70000);
+	aligned();
+	many(1, 2, 3, 4, 5, 6, 7, 8, 9);
+	qsort(numbers, 3, sizeof(*numbers), compare);
+	interrupted();
+	handle = dlopen(library, RTLD_NOW);
+	through = handle ? (void (*)(void (*)(void)))dlsym(handle, "through") : NULL;
+	if (!through)
+		abort();
+	/* The first ones tell gpusonde that there is code that it does not know. */
+	for (int i = 0; i < TRIES; i++) {
+		through(allocate);
+		usleep(20000);
+	}
+}
+
+/* FILE LIBRARY: what was seen, and native_through. */
+int main(int argc, char **argv)
+{
+	void *address;
+
+	truth = argc == 3 ? fopen(argv[1], "w") : NULL;
+	if (!truth)
+		return 2;
+	signal(SIGUSR1, on_signal);
+	backtrace(&address, 1); /* loads what it needs */
+	/* Till the rules of the program's files are read. */
+	for (int i = 0; i < TRIES; i++) {
+		if (cudaMalloc(&address, 1) != 0)
+			return 1;
+		usleep(10000);
+	}
+	run(argv[2]);
+	return fclose(truth) != 0;
+}
