@@ -119,6 +119,7 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 	if (before) {
 		view->nccl = pipeline_carry_nccl(before->nccl, view->nccl, left_out);
 		view->blas = pipeline_carry_blas(before->blas, view->blas, left_out);
+		view->python = pipeline_carry_python(before->python, view->python, left_out);
 	}
 	if (room.processes == 0)
 		return view;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The same as carry.c of what processes did with NCCL and cuBLAS, which are in views of their own: those
- * that have ended, of a view that nobody fetched, are in the next one.
+ * The same as carry.c of what processes did with NCCL, cuBLAS and CPython, which are in views of their own:
+ * those that have ended, of a view that nobody fetched, are in the next one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +97,21 @@ static void blas_copy(const void *from_view, uint32_t i, void *to_view)
 }
 LAYER(blas);
 
+static void python_copy(const void *from_view, uint32_t i, void *to_view)
+{
+	const struct python_view *from = from_view;
+	const struct python_process *p = &from->processes[i];
+	struct python_view *to = to_view;
+	struct python_process *copy = &to->processes[to->processes_n++];
+
+	*copy = *p;
+	copy->waiters_first = to->waiters_n;
+	memcpy(&to->waiters[to->waiters_n], &from->waiters[p->waiters_first],
+	       p->waiters_n * sizeof(*to->waiters));
+	to->waiters_n += p->waiters_n;
+}
+LAYER(python);
+
 struct nccl_view *pipeline_carry_nccl(const struct nccl_view *before, struct nccl_view *view,
 				      uint64_t *left_out)
 {
@@ -138,6 +153,26 @@ struct blas_view *pipeline_carry_blas(const struct blas_view *before, struct bla
 	memcpy(both->totals, view->totals, sizeof(both->totals));
 	both->unsized = view->unsized;
 	both->beyond = view->beyond;
+	free(view);
+	return both;
+}
+
+struct python_view *pipeline_carry_python(const struct python_view *before, struct python_view *view,
+					  uint64_t *left_out)
+{
+	uint32_t carried = before && view ? carried_of(&python_layer, before, left_out) : 0;
+	struct python_view *both;
+
+	if (carried == 0)
+		return view;
+	both = python_view_new(carried + view->processes_n, before->waiters_n + view->waiters_n);
+	if (!both) {
+		*left_out += carried;
+		return view;
+	}
+	layers_merge(&python_layer, before, view, carried, both);
+	both->waits = view->waits;
+	memcpy(both->collections, view->collections, sizeof(both->collections));
 	free(view);
 	return both;
 }

@@ -61,6 +61,8 @@ struct nccl_view *pipeline_carry_nccl(const struct nccl_view *before, struct ncc
 				      uint64_t *left_out);
 struct blas_view *pipeline_carry_blas(const struct blas_view *before, struct blas_view *view,
 				      uint64_t *left_out);
+struct python_view *pipeline_carry_python(const struct python_view *before, struct python_view *view,
+					  uint64_t *left_out);
 
 /* torch.c: without memory for them the figures of PyTorch's allocators and graphs are absent. */
 void pipeline_fill_torch(const struct pipeline *pipeline, struct trace_view *view);

@@ -27,6 +27,7 @@ struct layer {
 
 struct layer_tally {
 	unsigned files, all, probed;
+	unsigned inside; /* of the files, those that have a copy of the library in them, by another name */
 	char missing[128]; /* the first that is not probed */
 };
 
@@ -45,12 +46,14 @@ static int tally_site(const struct trace_listing *listing, void *userdata)
 	return 0;
 }
 
-static int tally_file(struct mounts_user *user, const struct proc_map *map, const struct layer *layer,
+/* @libraries: which of the layer's are looked for in it. */
+static int tally_file(struct mounts_user *user, const struct proc_map *map, unsigned libraries,
 		      bool allow_single_step, struct layer_tally *tally)
 {
 	_cleanup_close_ int fd = -1;
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	struct site_query query = { 0 };
+	unsigned before = tally->all;
 	struct stat st;
 	int r = proc_map_open("/proc", map, user, &fd, &st);
 
@@ -59,12 +62,23 @@ static int tally_file(struct mounts_user *user, const struct proc_map *map, cons
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
-		query.libraries[i] = layer->libraries & LIBRARY_BIT(i);
+		query.libraries[i] = libraries & LIBRARY_BIT(i);
 	site_rules_default(elf_machine(file), &query.rules);
 	query.rules.allow_single_step = allow_single_step;
 	r = trace_list_sites(fd, &query, tally_site, tally, NULL);
-	tally->files += r == 0;
+	tally->files += r == 0 && tally->all > before;
 	return r;
+}
+
+/* Those of the layer that any file may have a static copy of. */
+static unsigned libraries_anywhere(const struct layer *layer)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
+		if (probe_libraries[i].anywhere)
+			found |= layer->libraries & LIBRARY_BIT(i);
+	return found;
 }
 
 /* The same file may be mapped executable several times; that is rare, and counts as often. */
@@ -84,14 +98,19 @@ static int tally_layer(const struct doctor *d, pid_t pid, const struct layer *la
 		r = proc_maps_open("/proc", pid, &maps);
 
 	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0) {
+		bool named = library_of_path(map.path, map.path_n) & layer->libraries;
+		unsigned libraries = named ? layer->libraries : libraries_anywhere(layer),
+			 files = tally->files;
 		int opened;
 
-		if (!map.executable || map.ino == 0 || map.ino == last_ino ||
-		    !(library_of_path(map.path, map.path_n) & layer->libraries))
+		if (!map.executable || map.ino == 0 || map.ino == last_ino || !libraries)
 			continue;
 		last_ino = map.ino;
-		opened = tally_file(&user, &map, layer, single_step, tally);
-		if (opened < 0 && error == 0) {
+		opened = tally_file(&user, &map, libraries, single_step, tally);
+		/* What has another name has most likely none of it, and need not be readable. */
+		if (!named)
+			tally->inside += tally->files - files;
+		if (named && opened < 0 && error == 0) {
 			error = opened;
 			snprintf(failed, PATH_MAX, "%.*s", (int)map.path_n, map.path);
 		}
@@ -138,8 +157,10 @@ static void check_layer(const struct doctor *d, pid_t pid, const struct layer *l
 	      tally.probed == 0        ? VERDICT_WARNING :
 	      tally.probed < tally.all ? VERDICT_NOTE :
 					 VERDICT_OK,
-	      "%u of %u entry points can be probed, in %u file%s%s%s%s", tally.probed, tally.all, tally.files,
-	      tally.files == 1 ? "" : "s", tally.missing[0] ? "; not " : "", tally.missing,
+	      "%u of %u entry points can be probed, in %u file%s%s%s%s%s", tally.probed, tally.all,
+	      tally.files, tally.files == 1 ? "" : "s",
+	      tally.inside > 0 ? ", linked in: only gpusonde trace -p looks there" : "",
+	      tally.missing[0] ? "; not " : "", tally.missing,
 	      tally.missing[0] && tally.all - tally.probed > 1 ? " and others" : "");
 	if (tally.probed < tally.all)
 		remedy(f, "gpusonde probes FILE says why of each; their calls are not seen");

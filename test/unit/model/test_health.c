@@ -8,6 +8,7 @@
 #include "base/clock.h"
 
 #define SECOND NSEC_PER_SEC
+#define INSTANCE "MIG-1-0" /* as lab_mig() calls it */
 
 static struct device_health row(const char *device, enum health health)
 {
@@ -88,6 +89,35 @@ static void a_gpu_with_instances_is_not_missing(void **state)
 	assert_int_equal(lab_entity(lab, "GPU-0000")->health[HEALTH_ALLOCATABLE], HEALTH_UNKNOWN);
 }
 
+/* The MIG instance, or that there is none (now). */
+static uint8_t of_instance(struct lab *lab, bool is_there)
+{
+	struct reading_entity *gpu = lab_gpu(lab, 0);
+
+	if (is_there)
+		lab_mig(lab, gpu, 1, 0);
+	lab_step(lab, SECOND);
+	for (uint32_t i = 0; i < lab->s->entities_n; i++)
+		if (lab->s->entities[i].id.parent != READING_NONE)
+			return lab->s->entities[i].health[HEALTH_ALLOCATABLE];
+	fail_msg("no instance is shown");
+	return HEALTH_UNKNOWN;
+}
+
+static void an_instance_that_was_taken_away_is_not_missing(void **state)
+{
+	struct lab *lab = *state;
+
+	of_instance(lab, true);
+	SAY(lab, HEALTH_KUBELET_LIST, row(INSTANCE, HEALTH_GOOD));
+	assert_int_equal(of_instance(lab, true), HEALTH_GOOD);
+	SAY(lab, HEALTH_KUBELET_LIST, row("GPU-0001", HEALTH_GOOD));
+	assert_int_equal(of_instance(lab, true), HEALTH_BAD);
+	assert_int_equal(of_instance(lab, false), HEALTH_UNKNOWN);
+	/* It is made again, and not offered yet. */
+	assert_int_equal(of_instance(lab, true), HEALTH_UNKNOWN);
+}
+
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, lab_setup, lab_teardown)
 
 int main(void)
@@ -96,6 +126,7 @@ int main(void)
 		CASE(what_is_not_listed_any_more_is_bad),
 		CASE(of_the_pods_the_worst_counts),
 		CASE(a_gpu_with_instances_is_not_missing),
+		CASE(an_instance_that_was_taken_away_is_not_missing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/python.h"
 #include "pipeline/pipeline.h"
 
 /* ---- what ends while nobody looks ---- */
@@ -166,6 +167,13 @@ static void add_layers(struct trace_view *view, uint32_t pid, bool exited, uint6
 							  .has_series = true,
 							  .rows_first = view->blas->rows_n,
 							  .rows_n = 1 };
+	view->python->processes[i] = (struct python_process){ .pid = pid,
+							      .exited = exited,
+							      .has_series = true,
+							      .waiters_first = view->python->waiters_n,
+							      .waiters_n = 1 };
+	view->python->processes_n++;
+	view->python->waiters[view->python->waiters_n++].tid = (uint32_t)calls;
 	view->blas->processes_n++;
 	view->blas->rows[view->blas->rows_n++].sum.calls = calls;
 }
@@ -178,6 +186,8 @@ static struct trace_view *layers_new(void)
 	view->blas = blas_view_new(400, 400);
 	assert_non_null(view->nccl);
 	assert_non_null(view->blas);
+	view->python = python_view_new(400, 400);
+	assert_non_null(view->python);
 	return view;
 }
 
@@ -186,6 +196,7 @@ static void assert_layers(const struct trace_view *view, uint32_t i, uint32_t pi
 {
 	const struct nccl_process *nccl = &view->nccl->processes[i];
 	const struct blas_process *blas = &view->blas->processes[i];
+	const struct python_process *python = &view->python->processes[i];
 
 	assert_int_equal(nccl->pid, pid);
 	assert_int_equal(nccl->exited, exited);
@@ -194,6 +205,9 @@ static void assert_layers(const struct trace_view *view, uint32_t i, uint32_t pi
 	assert_int_equal(blas->pid, pid);
 	assert_int_equal(blas->exited, exited);
 	assert_int_equal(view->blas->rows[blas->rows_first].sum.calls, calls);
+	assert_int_equal(python->pid, pid);
+	assert_int_equal(python->exited, exited);
+	assert_int_equal(view->python->waiters[python->waiters_first].tid, calls);
 }
 
 static void what_it_did_with_other_layers_is_kept(_unused_ void **state)
@@ -209,6 +223,8 @@ static void what_it_did_with_other_layers_is_kept(_unused_ void **state)
 	view->nccl->beyond = view->blas->beyond = 7;
 	view->nccl->groups = view->blas->unsized = 8;
 	view->blas->totals[BLAS_BF16].calls = 9;
+	view->python->waits.count = 10;
+	view->python->collections[1].count = 11;
 	view = carry(before, view);
 	assert_int_equal(view->nccl->processes_n, 4);
 	assert_int_equal(view->blas->processes_n, 4);
@@ -223,6 +239,8 @@ static void what_it_did_with_other_layers_is_kept(_unused_ void **state)
 	assert_int_equal(view->nccl->groups, 8);
 	assert_int_equal(view->blas->unsized, 8);
 	assert_int_equal(view->blas->totals[BLAS_BF16].calls, 9);
+	assert_int_equal(view->python->waits.count, 10);
+	assert_int_equal(view->python->collections[1].count, 11);
 	/* A layer that is not traced any more. */
 	view = carry(view, view_new());
 	assert_null(view->nccl);
@@ -240,7 +258,7 @@ static void only_so_many_of_other_layers_are_kept(_unused_ void **state)
 	add_layers(view, 1000, false, 1);
 	view = pipeline_carry(before, view, &left_out);
 	assert_int_equal(view->nccl->processes_n, PIPELINE_CARRIED_MAX + 1);
-	assert_int_equal(left_out, 2 * 3);
+	assert_int_equal(left_out, 3 * 3);
 	trace_view_unref(before);
 	trace_view_unref(view);
 }
