@@ -24,6 +24,7 @@ enum {
 	PACKET_INTERNED = 12,
 	PACKET_FLAGS = 13,
 	PACKET_COMPRESSED = 50,
+	PACKET_CLOCK = 58,
 	PACKET_DEFAULTS = 59,
 	PACKET_TRACK_DESCRIPTOR = 60,
 	/* TracePacketDefaults */
@@ -33,6 +34,7 @@ enum {
 	SNAPSHOT_PRIMARY = 2,
 	CLOCK_ID = 1,
 	CLOCK_TIMESTAMP = 2,
+	CLOCK_INCREMENTAL = 3,
 	/* TrackDescriptor, ProcessDescriptor, ThreadDescriptor, CounterDescriptor */
 	TRACK_UUID = 1,
 	TRACK_NAME = 2,
@@ -50,6 +52,7 @@ enum {
 	INTERNED_CATEGORIES = 1,
 	INTERNED_NAMES = 2,
 	INTERNED_KEYS = 3,
+	INTERNED_VALUES = 29,
 	ENTRY_IID = 1,
 	ENTRY_NAME = 2,
 	/* TrackEvent, DebugAnnotation */
@@ -63,27 +66,34 @@ enum {
 	ARG_KEY_IID = 1,
 	ARG_UNSIGNED = 3,
 	ARG_SIGNED = 4,
-	ARG_TEXT = 6,
 	ARG_POINTER = 7,
+	ARG_TEXT_IID = 17,
 };
 
 enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
 enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
-enum { CLOCK_REALTIME_ID = 1, CLOCK_MONOTONIC_ID = 3, CLOCK_BOOTTIME_ID = 6 };
+/* The last two are of a sequence: a time is the difference to the clock's previous one. */
+enum { CLOCK_REALTIME_ID = 1, CLOCK_MONOTONIC_ID = 3, CLOCK_BOOTTIME_ID = 6, CLOCK_BEGINS = 64, CLOCK_ENDS };
 enum { UNIT_COUNT = 2, UNIT_BYTES = 3 };
 enum { SEQUENCE = 1 };
 
 enum {
-	/* without texts */
-	SMALL = 256,
-	ARG_MAX = SMALL + TIMELINE_TEXT_MAX,
-	PACKET_MAX = SMALL + TIMELINE_ARGS * ARG_MAX,
+	SMALL = 256, /* a message without texts */
+	ARG_MAX = 64,
+	EVENT_MAX = SMALL + TIMELINE_ARGS * ARG_MAX,
+	/* With one more event, at most the 512 KB that Perfetto allows, whatever zlib makes of it. */
+	BLOCK_BYTES = 448 << 10,
+	DIMENSIONS_IID =
+		TIMELINE_TEXTS_MAX + 1, /* from here on: of dimensions, by their place in the block */
 };
 
 struct perfetto {
 	z_stream z;
 	struct strbuf packets; /* of the block */
 	uint32_t categories; /* bits of those that the block's interned data have */
+	struct hashmap dimensions; /* the same, with their identifiers */
+	uint32_t dimensions_n;
+	uint64_t begin_ns, end_ns; /* of the incremental clocks, now */
 };
 
 static void add_packet(struct perfetto *p, const uint8_t *from, const uint8_t *to)
@@ -102,22 +112,28 @@ static uint8_t *put_clock(uint8_t *to, unsigned id, int64_t ns)
 	uint8_t clock[SMALL], *end = proto_u64(clock, CLOCK_ID, id);
 
 	end = proto_u64(end, CLOCK_TIMESTAMP, (uint64_t)ns);
+	if (id >= CLOCK_BEGINS)
+		end = proto_u64(end, CLOCK_INCREMENTAL, 1);
 	return proto_bytes(to, SNAPSHOT_CLOCK, clock, (size_t)(end - clock));
 }
 
-/* Nothing of earlier blocks is needed from here on. */
-static void add_head(struct perfetto *p)
+/* Nothing of earlier blocks is needed from here on. The clocks of one snapshot are of one moment. */
+static void add_head(struct perfetto *p, int64_t since_ns)
 {
+	int64_t ago_ns = clock_mono_ns() - since_ns;
+
 	uint8_t packet[2 * SMALL], part[SMALL], *to = packet, *end = part;
 
-	end = put_clock(end, CLOCK_MONOTONIC_ID, clock_mono_ns());
-	end = put_clock(end, CLOCK_BOOTTIME_ID, clock_boot_ns());
-	end = put_clock(end, CLOCK_REALTIME_ID, clock_real_ns());
+	end = put_clock(end, CLOCK_MONOTONIC_ID, since_ns);
+	end = put_clock(end, CLOCK_BOOTTIME_ID, clock_boot_ns() - ago_ns);
+	end = put_clock(end, CLOCK_REALTIME_ID, clock_real_ns() - ago_ns);
+	end = put_clock(end, CLOCK_BEGINS, since_ns);
+	end = put_clock(end, CLOCK_ENDS, since_ns);
 	end = proto_u64(end, SNAPSHOT_PRIMARY, CLOCK_MONOTONIC_ID);
 	to = proto_bytes(to, PACKET_CLOCK_SNAPSHOT, part, (size_t)(end - part));
 	to = proto_u64(to, PACKET_SEQUENCE, SEQUENCE);
 	to = proto_u64(to, PACKET_FLAGS, FLAG_CLEARED);
-	end = proto_u64(part, DEFAULTS_CLOCK, CLOCK_MONOTONIC_ID);
+	end = proto_u64(part, DEFAULTS_CLOCK, CLOCK_BEGINS);
 	to = proto_bytes(to, PACKET_DEFAULTS, part, (size_t)(end - part));
 	add_packet(p, packet, to);
 }
@@ -152,6 +168,31 @@ static void need_key(struct timeline *t, uint32_t text)
 	if (t->texts[text].keyed != t->block)
 		add_entry(p, INTERNED_KEYS, (uint64_t)text + 1, text_at(t, text));
 	t->texts[text].keyed = t->block;
+}
+
+static void need_value(struct timeline *t, uint32_t text)
+{
+	struct perfetto *p = t->state;
+
+	if (t->texts[text].valued != t->block)
+		add_entry(p, INTERNED_VALUES, (uint64_t)text + 1, text_at(t, text));
+	t->texts[text].valued = t->block;
+}
+
+/* Without memory for another one it has an identifier of its own. */
+static uint64_t need_dimensions(struct timeline *t, uint64_t dimensions)
+{
+	struct perfetto *p = t->state;
+	char text[TIMELINE_DIMENSIONS_TEXT];
+	uint32_t iid;
+
+	if (hashmap_get(&p->dimensions, dimensions, &iid))
+		return iid;
+	iid = DIMENSIONS_IID + p->dimensions_n++;
+	timeline_dimensions_text(dimensions, text);
+	add_entry(p, INTERNED_VALUES, iid, text);
+	hashmap_put(&p->dimensions, dimensions, iid);
+	return iid;
 }
 
 static void need_category(struct timeline *t, unsigned category)
@@ -209,11 +250,11 @@ static void need_track(struct timeline *t, uint32_t index)
 
 /* ---- events ---- */
 
-static uint8_t *put_arg(uint8_t *to, const struct timeline *t, const struct timeline_arg *arg)
+static uint8_t *put_arg(uint8_t *to, struct timeline *t, const struct timeline_arg *arg)
 {
 	uint8_t part[ARG_MAX], *end = proto_u64(part, ARG_KEY_IID, (uint64_t)arg->key + 1);
-	char text[TIMELINE_DIMENSIONS_TEXT];
 
+	need_key(t, arg->key);
 	switch ((enum timeline_arg_type)arg->type) {
 	case TIMELINE_UNSIGNED:
 		end = proto_u64(end, ARG_UNSIGNED, arg->value);
@@ -225,19 +266,31 @@ static uint8_t *put_arg(uint8_t *to, const struct timeline *t, const struct time
 		end = proto_u64(end, ARG_POINTER, arg->value);
 		break;
 	case TIMELINE_TEXT:
-		end = proto_text(end, ARG_TEXT, text_at(t, (uint32_t)arg->value));
+		need_value(t, (uint32_t)arg->value);
+		end = proto_u64(end, ARG_TEXT_IID, arg->value + 1);
 		break;
 	case TIMELINE_DIMENSIONS:
-		timeline_dimensions_text(arg->value, text);
-		end = proto_text(end, ARG_TEXT, text);
+		end = proto_u64(end, ARG_TEXT_IID, need_dimensions(t, arg->value));
 		break;
 	}
 	return proto_bytes(to, EVENT_ARG, part, (size_t)(end - part));
 }
 
-static void add_event(struct perfetto *p, uint64_t time_ns, const uint8_t *event, const uint8_t *end)
+/* Events that come late are before the clock's previous time, which only differences to cannot tell. */
+static uint8_t *put_time(uint8_t *to, unsigned clock, uint64_t *clock_ns, uint64_t time_ns)
 {
-	uint8_t packet[PACKET_MAX + SMALL], *to = proto_u64(packet, PACKET_TIMESTAMP, time_ns);
+	if (time_ns < *clock_ns)
+		return proto_u64(proto_u64(to, PACKET_TIMESTAMP, time_ns), PACKET_CLOCK, CLOCK_MONOTONIC_ID);
+	to = proto_u64(to, PACKET_TIMESTAMP, time_ns - *clock_ns);
+	*clock_ns = time_ns;
+	return clock == CLOCK_BEGINS ? to : proto_u64(to, PACKET_CLOCK, clock);
+}
+
+static void add_event(struct perfetto *p, unsigned clock, uint64_t time_ns, const uint8_t *event,
+		      const uint8_t *end)
+{
+	uint64_t *clock_ns = clock == CLOCK_BEGINS ? &p->begin_ns : &p->end_ns;
+	uint8_t packet[EVENT_MAX + SMALL], *to = put_time(packet, clock, clock_ns, time_ns);
 
 	to = proto_u64(to, PACKET_SEQUENCE, SEQUENCE);
 	to = proto_u64(to, PACKET_FLAGS, FLAG_NEEDS_STATE);
@@ -250,13 +303,13 @@ static void put_event(struct timeline *t, const struct timeline_event *e)
 	static const uint8_t types[] = { [TIMELINE_SLICE] = TYPE_BEGIN,
 					 [TIMELINE_INSTANT] = TYPE_INSTANT,
 					 [TIMELINE_VALUE] = TYPE_COUNTER };
-	uint8_t event[PACKET_MAX], *to = proto_u64(event, EVENT_TYPE, types[e->type]);
+	uint8_t event[EVENT_MAX], *to = proto_u64(event, EVENT_TYPE, types[e->type]);
 
 	need_track(t, e->track);
 	to = proto_u64(to, EVENT_TRACK, (uint64_t)e->track + 1);
 	if (e->type == TIMELINE_VALUE) {
 		to = proto_double(to, EVENT_DOUBLE, e->value);
-		add_event(t->state, e->begin_ns, event, to);
+		add_event(t->state, CLOCK_BEGINS, e->begin_ns, event, to);
 		return;
 	}
 	need_name(t, e->name);
@@ -265,15 +318,13 @@ static void put_event(struct timeline *t, const struct timeline_event *e)
 	to = proto_u64(to, EVENT_NAME_IID, (uint64_t)e->name + 1);
 	if (e->flow)
 		to = proto_fixed64(to, EVENT_FLOW, e->flow);
-	for (unsigned i = 0; i < e->args_n; i++) {
-		need_key(t, e->args[i].key);
+	for (unsigned i = 0; i < e->args_n; i++)
 		to = put_arg(to, t, &e->args[i]);
-	}
-	add_event(t->state, e->begin_ns, event, to);
+	add_event(t->state, CLOCK_BEGINS, e->begin_ns, event, to);
 	if (e->type != TIMELINE_SLICE)
 		return;
 	to = proto_u64(proto_u64(event, EVENT_TYPE, TYPE_END), EVENT_TRACK, (uint64_t)e->track + 1);
-	add_event(t->state, e->end_ns, event, to);
+	add_event(t->state, CLOCK_ENDS, e->end_ns, event, to);
 }
 
 /* ---- blocks ---- */
@@ -292,7 +343,19 @@ static int deflate_block(struct perfetto *p, uint8_t *to, size_t room, size_t *r
 	return 0;
 }
 
-static int perfetto_block(struct timeline *t)
+static void block_begin(struct timeline *t)
+{
+	struct perfetto *p = t->state;
+
+	strbuf_reset(&p->packets);
+	p->categories = 0;
+	hashmap_clear(&p->dimensions);
+	p->dimensions_n = 0;
+	p->begin_ns = p->end_ns = (uint64_t)t->since_ns;
+	add_head(p, t->since_ns);
+}
+
+static int block_end(struct timeline *t)
 {
 	struct perfetto *p = t->state;
 	_cleanup_free_ uint8_t *deflated = NULL;
@@ -300,11 +363,6 @@ static int perfetto_block(struct timeline *t)
 	size_t room, n;
 	int r;
 
-	strbuf_reset(&p->packets);
-	p->categories = 0;
-	add_head(p);
-	for (uint32_t i = 0; i < t->n; i++)
-		put_event(t, &t->events[i]);
 	room = deflateBound(&p->z, (uLong)p->packets.len);
 	deflated = p->packets.failed ? NULL : malloc(room);
 	if (!deflated)
@@ -319,6 +377,25 @@ static int perfetto_block(struct timeline *t)
 	strbuf_add(&t->out, inner, room);
 	strbuf_add(&t->out, deflated, n);
 	return 0;
+}
+
+/* With long texts it becomes several. */
+static int perfetto_block(struct timeline *t)
+{
+	struct perfetto *p = t->state;
+	int r = 0;
+
+	block_begin(t);
+	for (uint32_t i = 0; r == 0 && i < t->n; i++) {
+		put_event(t, &t->events[i]);
+		if (p->packets.len < BLOCK_BYTES || i + 1 == t->n)
+			continue;
+		r = block_end(t);
+		t->block++;
+		t->since_ns++;
+		block_begin(t);
+	}
+	return r < 0 ? r : block_end(t);
 }
 
 static int perfetto_init(struct timeline *t)
@@ -343,6 +420,7 @@ static void perfetto_done(struct timeline *t)
 	if (!p)
 		return;
 	deflateEnd(&p->z);
+	hashmap_done(&p->dimensions);
 	strbuf_done(&p->packets);
 	free(p);
 }

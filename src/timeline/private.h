@@ -7,7 +7,7 @@
 
 struct timeline_text {
 	uint32_t at; /* in the texts' bytes */
-	uint32_t named, keyed; /* number of the newest block that has it, as a name and as a key */
+	uint32_t named, keyed, valued; /* newest block that has it as a name, a key, an argument's value */
 };
 
 /* All but `block` may be NULL. */
@@ -33,6 +33,7 @@ struct timeline {
 	uint32_t *described; /* by track: number of the newest block that describes it */
 	uint32_t tracks_n, tracks_cap;
 	uint32_t block; /* number of the one that is collected, from 1 */
+	int64_t since_ns; /* it has events since about then; each block's is later than the one's before */
 	uint32_t n;
 	struct timeline_event *events; /* TIMELINE_BLOCK */
 	struct strbuf out;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 enum { DIMENSION_BITS = 21, DIMENSION_MAX = (1 << DIMENSION_BITS) - 1 };
@@ -16,6 +17,9 @@ const char *const timeline_category_names[TIMELINE_CATEGORIES] = {
 #include "timeline/categories.def"
 #undef CATEGORY
 };
+
+/* Events come that much later than they began, but for long calls. */
+#define LATE_NS (20 * NSEC_PER_MSEC)
 
 /* ---- texts and tracks ---- */
 
@@ -137,6 +141,7 @@ int timeline_flush(struct timeline *t)
 		t->failed = r;
 	t->n = 0;
 	t->block++;
+	t->since_ns = clock_mono_ns() - LATE_NS;
 	return write_out(t);
 }
 
@@ -171,6 +176,7 @@ int timeline_new(enum timeline_format format, const struct timeline_ops *ops, vo
 	t->ops = *ops;
 	t->userdata = userdata;
 	t->block = 1;
+	t->since_ns = clock_mono_ns() - LATE_NS;
 	strbuf_init(&t->bytes, 0);
 	strbuf_init(&t->out, 0);
 	t->events = calloc(TIMELINE_BLOCK, sizeof(*t->events));

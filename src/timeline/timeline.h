@@ -36,7 +36,7 @@ enum timeline_format {
 };
 
 enum {
-	TIMELINE_BLOCK = 4096, /* events; deflated they are below the 512 KB that Perfetto allows a packet */
+	TIMELINE_BLOCK = 4096, /* events */
 	TIMELINE_ARGS = 10,
 	TIMELINE_TRACKS_MAX = 1 << 16,
 	TIMELINE_TEXTS_MAX = 1 << 20,

@@ -116,12 +116,12 @@ def descriptor(data):
     return Track(uuid, parent, "counter" if found[8] else "plain", name, None, None)
 
 
-def argument(data, keys):
+def argument(data, keys, texts):
     found = message(data)
     (kind,) = set(found) - {1}
     value = found[kind][0]
-    if kind == 6:
-        value = text(value)
+    if kind == 17:
+        value = texts[value]
     elif kind == 4:
         value -= (value >> 63) << 64
     else:
@@ -131,8 +131,8 @@ def argument(data, keys):
 
 class Reader:
     def __init__(self):
-        self.timeline, self.valid, self.points = Timeline(), False, []
-        self.interned = {1: {}, 2: {}, 3: {}}
+        self.timeline, self.valid, self.points, self.clock = Timeline(), False, [], None
+        self.interned, self.incremental = {1: {}, 2: {}, 3: {}, 29: {}}, {}
 
     def intern(self, data):
         for number, value in fields(data):
@@ -141,14 +141,15 @@ class Reader:
             assert self.interned[number].setdefault(iid, name) == name, f"{iid} is {name} and {self.interned[number][iid]}"
 
     def packet(self, packet):
-        assert set(packet) <= {6, 8, 10, 11, 12, 13, 59, 60}, f"fields of a packet: {sorted(packet)}"
+        assert set(packet) <= {6, 8, 10, 11, 12, 13, 58, 59, 60}, f"fields of a packet: {sorted(packet)}"
         assert packet[10] == [1], packet[10]
         flags = packet[13][0] if packet[13] else 0
         if flags & CLEARED:
-            self.interned, self.valid = {1: {}, 2: {}, 3: {}}, True
+            self.interned, self.valid = {1: {}, 2: {}, 3: {}, 29: {}}, True
             clocks = [message(c) for c in message(packet[6][0])[1]]
             self.timeline.clocks.append({c[1][0]: c[2][0] for c in clocks})
-            assert message(packet[59][0])[58] == [MONOTONIC]
+            self.incremental = {c[1][0]: c[2][0] for c in clocks if c[3] == [1]}
+            (self.clock,) = message(packet[59][0])[58]
         if flags & NEEDS_STATE:
             assert self.valid, "a packet that needs what came before, and nothing did"
         for data in packet[12]:
@@ -158,14 +159,23 @@ class Reader:
             assert self.timeline.tracks.setdefault(track.uuid, track) == track, f"{track} and {self.timeline.tracks[track.uuid]}"
             assert track.parent is None or track.parent in self.timeline.tracks, f"{track} before its parent"
         for data in packet[11]:
-            self.event(packet[8][0], message(data))
+            self.event(self.time(packet), message(data))
+
+    def time(self, packet):
+        """CLOCK_MONOTONIC; times of incremental clocks are differences to their previous one."""
+        clock, time = packet[58][0] if packet[58] else self.clock, packet[8][0]
+        if clock in self.incremental:
+            self.incremental[clock] += time
+            return self.incremental[clock]
+        assert clock == MONOTONIC, clock
+        return time
 
     def event(self, time, event):
         assert set(event) <= {3, 4, 9, 10, 11, 44, 47}, f"fields of an event: {sorted(event)}"
         track, kind = self.timeline.tracks[event[11][0]], event[9][0]
         name = self.interned[2][event[10][0]] if event[10] else None
         category = self.interned[1][event[3][0]] if event[3] else None
-        args = dict(argument(data, self.interned[3]) for data in event[4])
+        args = dict(argument(data, self.interned[3], self.interned[29]) for data in event[4])
         flows = [struct.unpack("<Q", f)[0] for f in event[47]]
         assert (track.kind == "counter") == (kind == COUNTER), f"an event of type {kind} on {track}"
         if kind == COUNTER:

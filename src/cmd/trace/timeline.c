@@ -287,14 +287,17 @@ static int timeline_call(struct trace_timeline *t, const struct trace_header *he
 		.begin_ns = raw->time_ns,
 		.end_ns = raw->time_ns + raw->duration_ns,
 	};
+	bool nameless;
 	uint32_t process, operator;
 
 	if (!thread_track(t, header, &process, &event.track) ||
 	    !call_text(t, header->call, false, &event.name))
 		return -ENOBUFS;
+	/* First what differs: it is less to compress. */
+	nameless = raw->type == RAW_LAUNCH && !put_kernel(t, &event, header->tgid, raw->launch.function);
 	if (raw->has_result && raw->result != 0)
 		put_arg(t, &event, "result", TIMELINE_SIGNED, (uint64_t)(int64_t)raw->result);
-	if (header->operator&& call_text(t, header->operator, true, &operator))
+	if (header->operator!= 0 && call_text(t, header->operator, true, &operator))
 		put_arg(t, &event, "operator", TIMELINE_TEXT, operator);
 	if (raw->type == RAW_CALL)
 		put_operands(t, &event, raw);
@@ -302,19 +305,17 @@ static int timeline_call(struct trace_timeline *t, const struct trace_header *he
 		put_fields(t, &event, raw);
 	else if (raw->type == RAW_USER)
 		put_user(t, &event, raw);
-	if (raw->type != RAW_LAUNCH) {
+	else if (raw->type == RAW_LAUNCH)
+		put_launch(t, &event, raw);
+	if (raw->type == RAW_LAUNCH && raw->result == 0 &&
+	    !(header->flags & TRACE_FLAG_PER_THREAD && raw->launch.stream == 0))
+		event.flow = flow_of(t, process, raw->launch.stream, false);
+	if (!nameless) {
 		trace_timeline_add(t, &event);
 		return 0;
 	}
-	put_launch(t, &event, raw);
-	if (raw->result == 0 && !(header->flags & TRACE_FLAG_PER_THREAD && raw->launch.stream == 0))
-		event.flow = flow_of(t, process, raw->launch.stream, false);
-	if (put_kernel(t, &event, header->tgid, raw->launch.function)) {
-		trace_timeline_add(t, &event);
-	} else {
-		put_arg(t, &event, "function", TIMELINE_POINTER, raw->launch.function);
-		add_wait(t, &event, header->tgid);
-	}
+	put_arg(t, &event, "function", TIMELINE_POINTER, raw->launch.function);
+	add_wait(t, &event, header->tgid);
 	return 0;
 }
 
