@@ -80,14 +80,21 @@ static bool is_oom(const char *symbol)
 	return at && (STRV_EQ(at, "lllNS_6DeviceE") || STRV_EQ(at, "lmmNS_6DeviceE"));
 }
 
-/* The first argument is a std::string of this layout; what is returned takes an address before it. */
+/* The first argument is a std::string, of either ABI; what is returned takes an address before it. */
 static bool is_range(const char *symbol)
 {
-	static const char begin[] = "_ZN5torch8autograd8profiler25record_function_enter_newERKNSt7__cxx1112"
-				    "basic_stringIcSt11char_traitsIcESaIcEEERK";
-	const char *at = after(symbol, begin);
+	static const char *const arguments[] = {
+		"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKN3c108optionalIS7_EE",
+		"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKSt8optionalIS7_E",
+		"SsRKN3c108optionalISsEE",
+		"SsRKSt8optionalISsE",
+	};
+	const char *at = after(symbol, "_ZN5torch8autograd8profiler25record_function_enter_newERK");
 
-	return at && (STRV_EQ(at, "N3c108optionalIS7_EE") || STRV_EQ(at, "St8optionalIS7_E"));
+	for (size_t i = 0; at && i < ARRAY_SIZE(arguments); i++)
+		if (STRV_EQ(at, arguments[i]))
+			return true;
+	return false;
 }
 
 static bool is_bound(const char *name, size_t n)

@@ -61,8 +61,8 @@ def counted(document):
     return calls, names
 
 
-def traced(how, times):
-    """(what it prints, calls of operators, their names)"""
+def documented(how, times):
+    """(what it prints, the document)"""
     real.need_tracing()
     with tempfile.TemporaryDirectory() as tmp:
         output = f"{tmp}/document"
@@ -70,6 +70,12 @@ def traced(how, times):
         with open(output, encoding="ascii") as f:
             document = json.load(f)
     e2e.equal([p["incomplete"] for p in document["processes"] if "operators" in p["incomplete"]], [], "processes whose operators are not all counted")
+    return printed, document
+
+
+def traced(how, times):
+    """(what it prints, calls of operators, their names)"""
+    printed, document = documented(how, times)
     return printed, *counted(document)
 
 
@@ -115,6 +121,27 @@ def test_compiled():
     if WHICH != "newest":
         raise e2e.Skip("torch.compile is the newest PyTorch's, and needs g++")
     exact("compiled")
+
+
+def test_memory_nodes_and_steps():
+    """Each allocation, each node by name and by the operator that made it, each step."""
+    printed, document = documented("memory", LONG)
+    wanted = json.loads(printed)
+    process, = document["torch"]["processes"]
+    allocator, = process["allocators"]
+    e2e.equal(allocator["device"], "cpu", "the device")
+    e2e.equal({f: allocator[f] for f in ("allocations", "frees", "allocations_bytes")}, {f: wanted[f] for f in ("allocations", "frees", "allocations_bytes")},
+              "what the allocator says")
+    e2e.equal({n["name"]: n["count"] for n in process["nodes"]}, wanted["nodes"], "nodes")
+    e2e.equal((process["other_nodes"], process["lost"]), (0, False), "nodes without a name, lost events")
+    # Of no operator are those that add to a leaf's gradient.
+    joined = sum(wanted["nodes"].values()) - wanted["nodes"]["AccumulateGrad"]
+    e2e.equal(process["nodes_of_operators"], joined, "nodes whose operator is known")
+    by_operator = {o["name"]: o["backward_nodes_total"] for o in document["operators"] if o["backward_nodes_total"]}
+    e2e.equal(sum(by_operator.values()), joined, f"nodes by operator: {by_operator}")
+    e2e.equal([by_operator[o] for o in ("mm", "tanh", "gelu", "pow.Tensor_Scalar")], [LONG] * 4, "nodes of operators that make one each")
+    # 1.13 calls a function without a symbol.
+    e2e.equal(process["optimizer_steps"], LONG if WHICH == "newest" else None, "steps of the optimizer")
 
 
 def test_killed_in_the_middle():

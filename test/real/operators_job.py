@@ -3,6 +3,7 @@
 
     operators_job.py HOW TIMES       runs body() TIMES times, HOW: see the functions below; prints what came out
     operators_job.py truth HOW       prints {operator: calls} of one body(), as PyTorch's own profiler counts them
+    operators_job.py memory TIMES    runs body() TIMES times and as many steps of an optimizer; prints what the profiler says of the allocator and of nodes
 
 What the interpreter, its imports and each way do besides is the same whatever TIMES is, and so no part of the difference between two runs.
 """
@@ -117,6 +118,21 @@ def compiled(times):
     return [round(function(torch.ones(9, 9)).item(), 4) for _ in range(times)]
 
 
+def memory(times):
+    """The allocator of the CPU says what it does only while PyTorch's profiler records memory."""
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    with torch.autograd.profiler.profile(profile_memory=True) as profile:
+        plain(times)
+        for _ in range(times):
+            weight.grad = torch.ones(4)
+            optimizer.step()
+    events = profile.kineto_results.events()
+    moved = [e.nbytes() for e in events if e.name() == "[memory]"]
+    nodes = collections.Counter(e.name().split("::")[-1].split(": ")[-1] for e in events if e.name().startswith("autograd::engine::evaluate_function"))
+    return {"allocations": sum(n > 0 for n in moved), "frees": sum(n < 0 for n in moved), "allocations_bytes": sum(n for n in moved if n > 0), "nodes": nodes}
+
+
 def truth(how):
     """By the profiler, of the second time: the first one makes what is made once."""
     one = {"compiled": compiled_once, "forked": loaded_once, "spawned": loaded_once}.get(how, lambda: body)()
@@ -151,6 +167,9 @@ def main():
         schemas = {s.name.split("::", 1)[1] + (f".{s.overload_name}" if s.overload_name else "")
                    for s in torch._C._jit_get_all_schemas() if s.name.startswith("aten::")}
         print(json.dumps({"version": torch.__version__, "calls": truth(sys.argv[2]), "names": sorted(schemas)}))
+        return
+    if sys.argv[1] == "memory":
+        print(json.dumps(memory(int(sys.argv[2]))))
         return
     found = globals()[sys.argv[1]](int(sys.argv[2]))
     print(sys.argv[1], len(found), digest(found), flush=True)

@@ -124,6 +124,10 @@ static void what_else_pytorch_has_is_found(_unused_ void **state)
 		{ "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", TRACE_OP_TORCH_OOM },
 		{ "_ZN5torch8autograd8profiler25record_function_enter_newERK" STRING "RKSt8optionalIS7_E",
 		  TRACE_OP_TORCH_RANGE },
+		{ "_ZN5torch8autograd8profiler25record_function_enter_newERKSsRKSt8optionalISsE",
+		  TRACE_OP_TORCH_RANGE },
+		{ "_ZN5torch8autograd8profiler25record_function_enter_newERKSsRKN3c108optionalISsEE",
+		  TRACE_OP_TORCH_RANGE },
 		/* Arguments that are not known: nothing is read from them. */
 		{ "_ZN5torch8autograd6Engine17evaluate_functionEPNS0_4NodeE", TRACE_OP_NONE },
 		{ "_ZN5torch8autograd4impl17set_gradient_edgeERKN2at6TensorERNS0_4EdgeE", TRACE_OP_NONE },
