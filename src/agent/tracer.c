@@ -137,6 +137,11 @@ static void on_notice(int level, const char *text, _unused_ void *userdata)
 		log_at(level, "tracing: %s", text);
 }
 
+static void on_mapped(struct trace_engine *engine, pid_t pid, void *userdata)
+{
+	pipeline_mapped(((struct tracer *)userdata)->pipeline, engine, pid);
+}
+
 /* ---- the thread ---- */
 
 /*
@@ -216,7 +221,7 @@ static int add_sinks(struct tracer *tracer)
 
 static int start_engine(struct tracer *tracer, struct attach_error *error)
 {
-	static const struct trace_engine_ops ops = { .notice = on_notice };
+	static const struct trace_engine_ops ops = { .notice = on_notice, .mapped = on_mapped };
 	struct trace_engine_status status;
 	int r = sd_event_new(&tracer->event);
 
@@ -311,6 +316,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.kernel_series = (uint32_t)options_number(options, OPT_trace_kernel_series),
 		.name_kernels = options_bool(options, OPT_trace_kernels),
 		.blas = options_bool(options, OPT_trace_blas),
+		.python = options_bool(options, OPT_trace_python),
 		.nccl = options_bool(options, OPT_trace_nccl),
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 		.devices_wait_ns = DEVICES_NS,
@@ -324,7 +330,8 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 			       [PROBE_TORCH] = options_bool(options, OPT_trace_operators),
 			       [PROBE_CUBLAS] = options_bool(options, OPT_trace_blas),
 			       [PROBE_CUBLASLT] = options_bool(options, OPT_trace_blas),
-			       [PROBE_CUDNN] = options_bool(options, OPT_trace_blas) },
+			       [PROBE_CUDNN] = options_bool(options, OPT_trace_blas),
+			       [PROBE_PYTHON] = options_bool(options, OPT_trace_python) },
 		.return_probes = options_bool(options, OPT_trace_return_probes),
 		.no_launch_returns = !options_bool(options, OPT_trace_launch_returns),
 		.allow_single_step = options_bool(options, OPT_trace_allow_single_step),

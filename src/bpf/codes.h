@@ -79,13 +79,13 @@ CODE_SEND(code_send_large, TRACE_LINES_LARGE)
 /* Sends the code object of frame @i of thread @id, if it is not known. False: it could not be sent. */
 __noinline int code_send(__u64 id, __u64 incarnation, __u32 i)
 {
-	__u32 tgid = id >> 32, sent = 1;
+	__u32 tgid = id >> 32;
 	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
 	struct trace_counters *c = counters_get();
 	struct code_key key = { .incarnation = incarnation };
 	const struct trace_frame *frame;
-	__u64 lines;
+	__u64 lines, now = bpf_ktime_get_ns(), *sent_ns;
 	int r;
 
 	SHOW_BOUND(i);
@@ -94,7 +94,8 @@ __noinline int code_send(__u64 id, __u64 incarnation, __u32 i)
 	frame = &walk->frames[i];
 	key.code = frame->code;
 	key.check = frame->check;
-	if (bpf_map_lookup_elem(&codes, &key))
+	sent_ns = bpf_map_lookup_elem(&codes, &key);
+	if (sent_ns && now - *sent_ns < TRACE_STACK_KEPT_NS)
 		return 1;
 	lines = user_word(frame->code + python->code_from + python->code_lines);
 	if (user_word(lines + python->bytes_size) <= TRACE_LINES_SMALL)
@@ -102,7 +103,7 @@ __noinline int code_send(__u64 id, __u64 incarnation, __u32 i)
 	else
 		r = code_send_large(c, python, frame);
 	if (r > 0)
-		bpf_map_update_elem(&codes, &key, &sent, BPF_ANY);
+		bpf_map_update_elem(&codes, &key, &now, BPF_ANY);
 	return r >= 0;
 }
 

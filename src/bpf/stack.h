@@ -11,7 +11,8 @@
  * So nothing is read from the process later, when a code object may be gone or replaced.
  *
  * Invariants
- *  1. What was lost is sent again: an id is kept only once its event is in the ring.
+ *  1. What was lost is sent again: an id is kept only once its event is in the ring. So is a function, with
+ *     the first new stack that has it, TRACE_STACK_KEPT_NS after it was sent: there may have been no room.
  *  2. A code object's address alone names nothing, since addresses are used again: `check` is computed from
  *     its contents each time, and a stack is known again only if all of its frames' contents are the same.
  *  3. An id is used again after 4 million others of its CPU, and no stack is known again after

@@ -111,7 +111,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct code_key);
-	__type(value, __u32);
+	__type(value, __u64); /* when it was sent last */
 } codes SEC(".maps");
 
 struct {

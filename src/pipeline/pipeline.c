@@ -18,6 +18,8 @@ static int figures_event(const struct trace_header *event, uint32_t size, void *
 		nccl_event(pipeline->nccl, event, size);
 	if (pipeline->blas)
 		blas_event(pipeline->blas, event, size);
+	if (pipeline->python)
+		python_figures_event(pipeline->python, event, size);
 	if (pipeline->torch)
 		torch_event(pipeline->torch, event, size);
 	return 0;
@@ -32,6 +34,8 @@ static void figures_lost(uint64_t events, void *userdata)
 		nccl_lost(pipeline->nccl, 0);
 	if (pipeline->blas)
 		blas_lost(pipeline->blas);
+	if (pipeline->python)
+		python_figures_lost(pipeline->python, 0);
 	if (pipeline->torch)
 		torch_lost(pipeline->torch, 0);
 }
@@ -44,6 +48,8 @@ static void figures_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bit
 	cuda_mark(pipeline->cuda, tgid, incarnation, bits);
 	if (pipeline->nccl && missed)
 		nccl_lost(pipeline->nccl, tgid);
+	if (pipeline->python && missed)
+		python_figures_lost(pipeline->python, tgid);
 	if (pipeline->torch && (missed || bits & TRACE_INCOMPLETE_OPERATORS))
 		torch_lost(pipeline->torch, tgid);
 }
@@ -57,6 +63,10 @@ static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *user
 		nccl_process_over(pipeline->nccl, tgid, incarnation);
 	if (pipeline->blas)
 		blas_process_over(pipeline->blas, tgid, incarnation);
+	if (pipeline->python) {
+		python_figures_process_over(pipeline->python, tgid, incarnation);
+		interpreters_over(&pipeline->interpreters, (pid_t)tgid);
+	}
 	if (pipeline->torch)
 		torch_process_over(pipeline->torch, tgid);
 	pipeline_forget_environment(pipeline, tgid);
@@ -122,6 +132,11 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 		if (!pipeline->blas)
 			return -ENOMEM;
 	}
+	if (config->python) {
+		pipeline->python = python_figures_new(config->series, false);
+		if (!pipeline->python)
+			return -ENOMEM;
+	}
 	if (config->operators) {
 		pipeline->torch = torch_new(config->series, config->keep_ended);
 		if (!pipeline->torch)
@@ -144,6 +159,7 @@ void pipeline_free(struct pipeline *pipeline)
 	cuda_free(pipeline->cuda);
 	nccl_free(pipeline->nccl);
 	blas_free(pipeline->blas);
+	python_figures_free(pipeline->python);
 	torch_free(pipeline->torch);
 	pipeline_environments_done(pipeline);
 	pipeline_limits_done(pipeline);

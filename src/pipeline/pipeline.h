@@ -34,6 +34,7 @@ struct pipeline_config {
 	bool name_kernels;
 	bool nccl; /* is traced, too */
 	bool blas; /* the same */
+	bool python; /* the same */
 	bool read_memory; /* kernel names may be read from a process's memory */
 	/*
 	 * Requests to name a kernel wait this long for the first devices, since its figures depend on the
@@ -63,6 +64,9 @@ struct event_sink *pipeline_event_sink(struct pipeline *pipeline);
 struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline);
 /* cuda_function_kernel() */
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, uint64_t function);
+
+/* For struct trace_engine_ops. */
+void pipeline_mapped(struct pipeline *pipeline, struct trace_engine *engine, pid_t pid);
 
 /* Passes the node's devices, and NVML's figures of its processes, from a snapshot; once for each window. */
 void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapshot);

@@ -6,10 +6,11 @@
 #pragma once
 
 #include "blas/blas.h"
-#include "python/figures.h"
 #include "nccl/nccl.h"
+#include "pipeline/interpreters.h"
 #include "pipeline/pipeline.h"
 #include "proc/proc.h"
+#include "python/figures.h"
 #include "torch/torch.h"
 
 enum { PIPELINE_DEVICES_MAX = 256, PIPELINE_BLAS_SHAPES = 64 /* of a process, with rows */ };
@@ -20,6 +21,8 @@ struct pipeline {
 	struct cuda *cuda;
 	struct nccl *nccl; /* NULL: not traced */
 	struct blas *blas; /* the same */
+	struct python_figures *python; /* the same */
+	struct interpreters interpreters;
 	struct torch *torch; /* the same */
 	const struct blas_peak *peaks[PIPELINE_DEVICES_MAX]; /* of devices; NULL: not known */
 	struct symbols *symbols; /* kernels and environments; NULL: not available */
@@ -52,6 +55,8 @@ uint64_t pipeline_not_taken(const struct pipeline *pipeline, const struct event_
 
 /* blas.c: without memory for them the figures of cuBLAS are absent. */
 void pipeline_fill_blas(const struct pipeline *pipeline, struct trace_view *view);
+/* python.c */
+void pipeline_fill_python(struct pipeline *pipeline, struct trace_engine *engine, struct trace_view *view);
 
 /*
  * carry_layers.c: as pipeline_carry(); @before and @view may be NULL. What is left out is counted for each

@@ -514,6 +514,8 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 		fill_nccl(view, pipeline->nccl);
 	if (pipeline->blas)
 		pipeline_fill_blas(pipeline, view);
+	if (pipeline->python)
+		pipeline_fill_python(pipeline, engine, view);
 	if (pipeline->torch)
 		pipeline_fill_torch(pipeline, view);
 	fill_agent(view, pipeline, trace_engine_sinks(engine), &status, left_out);

@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "activity/incarnations.h"
 #include "base/hashmap.h"
+#include "base/saturated.h"
 
 struct python_traced {
 	bool over;
+	uint64_t incarnation; /* 0: not known */
+	uint64_t first_ns; /* when the first of its events ended */
 	struct python_process shown; /* without comm, waiters_first */
 	struct hashmap waiter_by; /* by TID */
 	struct python_waiter *waiters;
@@ -19,6 +23,8 @@ struct python_figures {
 	bool keep;
 	struct python_traced *processes[PYTHON_PROCESSES_MAX];
 	uint32_t processes_n;
+	struct hashmap by_tgid; /* of those that run */
+	struct incarnations incarnations;
 	struct python_sum waits, collections[PYTHON_COLLECTIONS];
 };
 
@@ -33,34 +39,35 @@ static void python_traced_free(struct python_traced *p)
 
 static struct python_traced *python_traced_find(const struct python_figures *f, uint32_t tgid)
 {
-	for (uint32_t i = f->processes_n; i-- > 0;)
-		if (f->processes[i]->shown.pid == tgid && !f->processes[i]->over)
-			return f->processes[i];
-	return NULL;
+	uint32_t i;
+
+	return hashmap_get(&f->by_tgid, tgid, &i) ? f->processes[i] : NULL;
 }
 
-static struct python_traced *python_traced_get(struct python_figures *f, uint32_t tgid)
+static struct python_traced *python_traced_get(struct python_figures *f, const struct trace_call *event)
 {
-	struct python_traced *p = python_traced_find(f, tgid);
+	struct python_traced *p = python_traced_find(f, event->header.tgid);
 
 	if (p || f->processes_n == PYTHON_PROCESSES_MAX)
 		return p;
 	p = calloc(1, sizeof(*p));
-	if (!p)
+	if (!p || hashmap_put(&f->by_tgid, event->header.tgid, f->processes_n) < 0) {
+		free(p);
 		return NULL;
-	p->shown.pid = tgid;
+	}
+	p->shown.pid = event->header.tgid;
+	p->incarnation = incarnations_of(&f->incarnations, p->shown.pid);
+	p->first_ns = add_saturated(event->header.time_ns, event->duration_ns);
 	p->shown.has_series = f->series_used < f->series;
 	f->series_used += p->shown.has_series;
 	f->processes[f->processes_n++] = p;
 	return p;
 }
 
-static void python_traced_end(struct python_figures *f, uint32_t tgid)
+static void python_traced_end(struct python_figures *f, struct python_traced *p)
 {
-	struct python_traced *p = python_traced_find(f, tgid);
-
-	if (p)
-		p->over = true;
+	p->over = true;
+	hashmap_del(&f->by_tgid, p->shown.pid);
 }
 
 /* NULL: there is no room. */
@@ -96,7 +103,7 @@ bool python_is_event(const struct trace_header *event)
 
 static void on_waits(struct python_figures *f, const struct trace_call *event)
 {
-	struct python_traced *p = python_traced_get(f, event->header.tgid);
+	struct python_traced *p = python_traced_get(f, event);
 	struct python_waiter *waiter = p ? waiter_get(p, event->header.tid) : NULL;
 
 	python_sum_add(&f->waits, event->size, event->duration_ns, event->addr);
@@ -111,11 +118,20 @@ static void on_waits(struct python_figures *f, const struct trace_call *event)
 static void on_collection(struct python_figures *f, const struct trace_call *event)
 {
 	unsigned generation = event->kind < PYTHON_GENERATIONS ? event->kind : PYTHON_GENERATIONS;
-	struct python_traced *p = python_traced_get(f, event->header.tgid);
+	struct python_traced *p = python_traced_get(f, event);
 
 	python_sum_add(&f->collections[generation], 1, event->duration_ns, event->duration_ns);
 	if (p)
 		python_sum_add(&p->shown.collections[generation], 1, event->duration_ns, event->duration_ns);
+}
+
+static void on_life(struct python_figures *f, const struct trace_header *event, uint32_t size)
+{
+	struct python_traced *p = python_traced_find(f, event->tgid);
+
+	incarnations_event(&f->incarnations, event, size);
+	if (p && incarnation_ends(&p->incarnation, p->first_ns, event, size))
+		python_traced_end(f, p);
 }
 
 void python_figures_event(struct python_figures *f, const struct trace_header *event, uint32_t size)
@@ -124,7 +140,7 @@ void python_figures_event(struct python_figures *f, const struct trace_header *e
 
 	if (event->type == TRACE_EVENT_PROCESS || event->type == TRACE_EVENT_EXEC ||
 	    event->type == TRACE_EVENT_EXIT)
-		python_traced_end(f, event->tgid);
+		on_life(f, event, size);
 	if (!python_is_event(event) || size < sizeof(*call))
 		return;
 	if (event->op == TRACE_OP_PYTHON_GIL)
@@ -140,9 +156,12 @@ void python_figures_lost(struct python_figures *f, uint32_t tgid)
 			f->processes[i]->shown.incomplete = true;
 }
 
-void python_figures_process_over(struct python_figures *f, uint32_t tgid)
+void python_figures_process_over(struct python_figures *f, uint32_t tgid, uint64_t incarnation)
 {
-	python_traced_end(f, tgid);
+	struct python_traced *p = python_traced_find(f, tgid);
+
+	if (p && incarnation_is(p->incarnation, incarnation))
+		python_traced_end(f, p);
 }
 
 /* ---- start and end ---- */
@@ -162,6 +181,8 @@ void python_figures_free(struct python_figures *f)
 {
 	for (uint32_t i = 0; f && i < f->processes_n; i++)
 		python_traced_free(f->processes[i]);
+	if (f)
+		hashmap_done(&f->by_tgid);
 	free(f);
 }
 
@@ -172,7 +193,9 @@ static int traced_by_pid(const void *a, const void *b)
 	const struct python_traced *x = *(const struct python_traced *const *)a,
 				   *y = *(const struct python_traced *const *)b;
 
-	return x->shown.pid < y->shown.pid ? -1 : x->shown.pid > y->shown.pid;
+	if (x->shown.pid != y->shown.pid)
+		return x->shown.pid < y->shown.pid ? -1 : 1;
+	return y->over - x->over; /* the one that has ended first */
 }
 
 static int by_waited(const void *a, const void *b)
@@ -196,6 +219,15 @@ static void python_process_fill(const struct python_traced *p, struct python_vie
 	memcpy(&view->waiters[view->waiters_n], p->waiters, shown->waiters_n * sizeof(*p->waiters));
 	qsort(&view->waiters[view->waiters_n], shown->waiters_n, sizeof(*p->waiters), by_waited);
 	view->waiters_n += shown->waiters_n;
+}
+
+/* The processes have other places now. The map has room for them: it had them before. */
+static void python_index_again(struct python_figures *f)
+{
+	hashmap_clear(&f->by_tgid);
+	for (uint32_t i = 0; i < f->processes_n; i++)
+		if (!f->processes[i]->over)
+			hashmap_put(&f->by_tgid, f->processes[i]->shown.pid, i);
 }
 
 static void forget_ended(struct python_figures *f)
@@ -226,5 +258,6 @@ struct python_view *python_figures_window(struct python_figures *f)
 	memcpy(view->collections, f->collections, sizeof(view->collections));
 	if (!f->keep)
 		forget_ended(f);
+	python_index_again(f);
 	return view;
 }

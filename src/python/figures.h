@@ -29,7 +29,8 @@ bool python_is_event(const struct trace_header *event);
 void python_figures_event(struct python_figures *figures, const struct trace_header *event, uint32_t size);
 /* Events of a process were not seen; 0: of all. */
 void python_figures_lost(struct python_figures *figures, uint32_t tgid);
-void python_figures_process_over(struct python_figures *figures, uint32_t tgid);
+/* A process has ended, whose end may not have been seen. @incarnation, 0: not known. */
+void python_figures_process_over(struct python_figures *figures, uint32_t tgid, uint64_t incarnation);
 /*
  * The figures, to be freed. Processes that have ended are in it for the last time, unless they are kept.
  * NULL: out of memory.

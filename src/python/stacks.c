@@ -33,6 +33,7 @@ struct code {
 	uint32_t table_n;
 	uint8_t kind; /* enum trace_lines */
 	bool cut; /* the table is longer: its end says nothing */
+	bool used; /* by a stack, since the ring came by last */
 	uint8_t *table;
 };
 
@@ -270,6 +271,26 @@ static int code_put(struct python_stacks *s, const struct code *new, uint32_t in
 	return 0;
 }
 
+/*
+ * Room for a function with a table of @n bytes, in the place of one that no stack has used since the ring
+ * came by last: the kernel side keeps those that are used, and sends them no more. NULL: there is none.
+ */
+static struct code *code_room(struct python_stacks *s, uint32_t n)
+{
+	for (uint32_t i = 0; i < 2 * PYTHON_CODES; i++) {
+		struct code *code = &s->codes[s->codes_next++ % PYTHON_CODES];
+
+		if (code->used) {
+			code->used = false;
+			continue;
+		}
+		code_drop(s, code);
+		if (s->table_bytes + n <= PYTHON_LINES_BYTES)
+			return code;
+	}
+	return NULL;
+}
+
 static int on_code(struct python_stacks *s, const struct trace_code *event)
 {
 	struct code *known = code_find(s, event->header.tgid, event->code, event->check), *code, new;
@@ -293,16 +314,15 @@ static int on_code(struct python_stacks *s, const struct trace_code *event)
 	r = code_text(s, &event->name, event->name_text, &new.name);
 	if (r == 0)
 		r = code_text(s, &event->file, event->file_text, &new.file);
-	if (r == 0 && s->table_bytes + event->lines_n > PYTHON_LINES_BYTES)
-		r = -ENOBUFS;
 	if (r < 0)
 		return r;
+	code = code_room(s, event->lines_n);
+	if (!code)
+		return -ENOBUFS;
 	new.table = malloc(event->lines_n + 1);
 	if (!new.table)
 		return -ENOMEM;
 	memcpy(new.table, event->line_table, event->lines_n);
-	code = &s->codes[s->codes_next++ % PYTHON_CODES];
-	code_drop(s, code);
 	r = code_put(s, &new, (uint32_t)(code - s->codes));
 	if (r < 0)
 		free(new.table);
@@ -332,13 +352,14 @@ static uint32_t line_of(const struct code *code, uint32_t at)
 static int place_of(struct python_stacks *s, uint32_t tgid, const struct trace_frame *frame,
 		    uint32_t *ret_place)
 {
-	const struct code *code = code_find(s, tgid, frame->code, frame->check);
+	struct code *code = code_find(s, tgid, frame->code, frame->check);
 	struct python_place place;
 
 	if (!code) {
 		s->lost++;
 		return remark_add(s, "[unknown function]", ret_place);
 	}
+	code->used = true;
 	place = (struct python_place){
 		.name = code->name,
 		.file = code->file,

@@ -5,8 +5,8 @@
  * loop that runs them.
  *
  * Memory is bounded: what does not fit is counted, and its path says so. The maps by process are rings,
- * from which the oldest entry goes; the kernel side knows fewer entries and sends each again after a while
- * (bpf/stack.h).
+ * from which the oldest entry goes, of functions the oldest one that no stack has used lately; the kernel
+ * side knows fewer entries and sends each again after a while (bpf/stack.h).
  */
 #pragma once
 

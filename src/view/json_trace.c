@@ -203,6 +203,7 @@ static json_t *json_trace_process(struct json_maker *j, const struct trace_view 
 	json_put(j, object, "memory_by_thread", json_threads(j, process));
 	json_put(j, object, "leaked", json_leaked(j, process));
 	json_put(j, object, "blas", json_blas_of(j, view->blas, process->id.pid, process->exited));
+	json_put(j, object, "python", json_python_of(j, view->python, process->id.pid, process->exited));
 	json_put(j, object, "nccl", json_nccl_of(j, view->nccl, process->id.pid, process->exited));
 	json_put(j, object, "torch", json_torch_of(j, view->torch, process->id.pid, process->exited));
 	return object;
@@ -306,6 +307,7 @@ static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
 	json_put(j, trace, "devices", json_totals(j, view));
 	json_put(j, trace, "workloads", json_uses(j));
 	json_put(j, trace, "blas", json_blas_totals(j, view->blas));
+	json_put(j, trace, "python", json_python_totals(j, view->python));
 	json_put(j, trace, "nccl", json_nccl_totals(j, view->nccl));
 	return trace;
 }

@@ -235,6 +235,7 @@ static const struct {
 	{ WALK_CALLS, walk_calls },
 	{ WALK_CALLS, walk_probes },
 	{ WALK_CALLS, walk_blas },
+	{ WALK_CALLS, walk_python },
 	{ WALK_CALLS, walk_nccl },
 	{ WALK_CALLS, walk_measured },
 	{ WALK_NODE, walk_node },

@@ -6,8 +6,8 @@ import subprocess
 import tempfile
 
 from e2e.stacks import interpreters
-from lib.e2e import SOURCE, command, contains, environment, equal, run
-from lib.traced import tracing
+from lib.e2e import SOURCE, Agent, command, contains, environment, equal, run, values, wait_for
+from lib.traced import SCENARIO, begun, process_of, tracing
 
 CALLS = f"{SOURCE}/test/e2e/gil_calls.py"
 ENV = environment(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
@@ -22,7 +22,7 @@ def traced(python, *argv, flags=()):
             return done.stdout.split(), json.load(file)
 
 
-def process_of(document):
+def only_process(document):
     equal(len(document["python"]["processes"]) <= 1, True, document["python"])
     return document["python"]["processes"][0] if document["python"]["processes"] else None
 
@@ -48,7 +48,7 @@ def test_a_thread_waits_while_another_one_holds_the_lock():
         if free:
             continue
         said, document = traced(path, "waits", "0.3")
-        process = process_of(document)
+        process = only_process(document)
         threads = {thread["tid"]: thread for thread in process["waiting_threads"]}
         longest = threads[int(said[0])]["longest_seconds"]
         # It wants the lock all the time, so it waits for as long as the other one holds it: in pieces of 5 ms, which are one wait.
@@ -94,6 +94,26 @@ def test_each_event_is_a_line():
     contains(lines[0], "waits ")
     contains(lines[0], "longest_ns ")
     contains(done.stdout, " PyObject_CallFunction")
+
+
+def test_the_agent_tells_it():
+    tracing()
+    with Agent("--trace-enabled", "yes", "--trace-python", "yes", scenario=SCENARIO) as agent:
+        begun(agent)
+        program = subprocess.Popen(["/usr/bin/python3", CALLS, "until"], stdin=subprocess.PIPE, env=ENV)
+        pid = str(program.pid)
+
+        def waited():
+            return sum(values(agent.metrics(), "gpusonde_process_python_gil_wait_seconds_total", pid=pid))
+
+        wait_for(lambda: waited() > 0.1, "its waits to be told")
+        of = process_of(agent, program.pid)["python"]
+        equal(of["gil_waits"]["count"] > 0 and len(of["waiting_threads"]) >= 2, True, of)
+        program.stdin.close()
+        program.wait()
+        wait_for(lambda: not values(agent.metrics(), "gpusonde_process_python_gil_wait_seconds_total", pid=pid), "it to be forgotten")
+        # Its waits stay in the sum.
+        equal(sum(values(agent.metrics(), "gpusonde_python_gil_wait_seconds_total")) > 0.1, True, agent.metrics())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """A program for gil.py, for CPython 3.8 and later.
 
 gil_calls.py waits SECONDS    one thread wants the lock all the time; the other one holds it for SECONDS, asleep
+gil_calls.py until            two threads want the lock, until standard input ends
 gil_calls.py alone NUMBER     one thread, which waits in all ways but for the lock, calls PyObject_CallFunction so often, and prints how
                               often garbage of each generation was collected"""
 import ctypes
@@ -28,6 +29,23 @@ def waits(seconds):
     held.usleep(int(seconds * 1e6))
     done = True
     thread.join()
+
+
+def wait_until_told():
+    """Two threads want the lock all the time, until standard input ends."""
+    done = False
+
+    def want():
+        while not done:
+            pass
+
+    threads = [threading.Thread(target=want) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    sys.stdin.read()
+    done = True
+    for thread in threads:
+        thread.join()
 
 
 def alone():
@@ -57,6 +75,8 @@ def calls(number):
 
 if sys.argv[1] == "waits":
     waits(float(sys.argv[2]))
+elif sys.argv[1] == "until":
+    wait_until_told()
 else:
     alone()
     calls(int(sys.argv[2]))

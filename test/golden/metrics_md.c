@@ -192,6 +192,21 @@ static const struct {
 	{ "gemm_flop_total", "counter", "precision", "The operations that they ask for." },
 	{ "gemm_other_processes_calls_total", "counter", "",
 	  "Those of them that are in no process's figures, since more than 1,024 processes used cuBLAS." },
+	{ "process_python_gil_waits_total", "counter", "pid, comm",
+	  "Waits of the process's threads for Python's lock (GIL). Of processes with series of their own, as "
+	  "the next ones; with trace.python." },
+	{ "process_python_gil_wait_seconds_total", "counter", "pid, comm",
+	  "Time of these waits, of all threads together: more than a second a second where several wait." },
+	{ "process_python_collections_total", "counter", "pid, comm, generation",
+	  "Collections of garbage in Python; of interpreters with a symbol table only." },
+	{ "process_python_collection_seconds_total", "counter", "pid, comm, generation",
+	  "Time of these collections." },
+	{ "python_gil_waits_total", "counter", "",
+	  "Waits for Python's lock, of all processes, those that have ended included." },
+	{ "python_gil_wait_seconds_total", "counter", "", "Time of these waits." },
+	{ "python_collections_total", "counter", "generation",
+	  "Collections of garbage in Python, of all processes, those that have ended included." },
+	{ "python_collection_seconds_total", "counter", "generation", "Time of these collections." },
 	{ "process_torch_allocated_bytes", "gauge", "pid, comm, allocator",
 	  "Bytes that PyTorch's allocator says it has given to tensors. allocator: the device as PyTorch "
 	  "numbers it in the process, cuda:0 or cpu. Of processes with series of their own, as the next "

@@ -7,17 +7,13 @@
 
 #include "base/macro.h"
 #include "base/text.h"
-#include "python/find.h"
+#include "pipeline/interpreters.h"
 #include "view/python.h"
-
-enum { PENDING_MAX = 256 };
 
 struct trace_python_figures {
 	struct event_sink sink;
 	struct python_figures *figures;
-	pid_t pending[PENDING_MAX]; /* processes whose interpreter was not found yet */
-	unsigned pending_n;
-	uint64_t unknown; /* processes whose interpreter is of a version that is not known */
+	struct interpreters interpreters;
 };
 
 static int python_take(const struct trace_header *event, uint32_t size, void *userdata)
@@ -35,46 +31,22 @@ static void python_lost(_unused_ uint64_t events, void *userdata)
 	python_figures_lost(python->figures, 0);
 }
 
-static void pending_remove(struct trace_python_figures *python, pid_t pid)
-{
-	for (unsigned i = python->pending_n; i-- > 0;)
-		if (python->pending[i] == pid)
-			python->pending[i] = python->pending[--python->pending_n];
-}
-
-/* Whether it need not be tried again. */
-static bool interpreter_find(struct trace_python_figures *python, struct trace_engine *engine, pid_t pid)
-{
-	struct trace_python found;
-	uint32_t version = 0;
-	int r = python_find("/proc", pid, &version, &found);
-
-	if (r == 0)
-		r = trace_engine_set_python(engine, pid, &found);
-	python->unknown += r == -ENOTSUP;
-	return r != -ENOENT && r != -ESRCH;
-}
-
 void trace_python_mapped(struct trace_python_figures *python, struct trace_engine *engine, pid_t pid)
 {
-	pending_remove(python, pid);
-	if (!interpreter_find(python, engine, pid) && python->pending_n < PENDING_MAX)
-		python->pending[python->pending_n++] = pid;
+	interpreters_mapped(&python->interpreters, engine, pid);
 }
 
 void trace_python_again(struct trace_python_figures *python, struct trace_engine *engine)
 {
-	for (unsigned i = python->pending_n; i-- > 0;)
-		if (interpreter_find(python, engine, python->pending[i]))
-			python->pending[i] = python->pending[--python->pending_n];
+	interpreters_again(&python->interpreters, engine);
 }
 
-static void python_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
+static void python_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 {
 	struct trace_python_figures *python = userdata;
 
-	pending_remove(python, (pid_t)tgid);
-	python_figures_process_over(python->figures, tgid);
+	interpreters_over(&python->interpreters, (pid_t)tgid);
+	python_figures_process_over(python->figures, tgid, incarnation);
 }
 
 int trace_python_new(struct trace_python_figures **ret_python)

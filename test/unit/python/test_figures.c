@@ -26,7 +26,9 @@ static void tell(struct python_figures *figures, uint32_t tgid, uint32_t tid, en
 
 static void end(struct python_figures *figures, uint32_t tgid)
 {
-	const struct trace_process event = { .header = { .type = TRACE_EVENT_EXIT, .tgid = tgid } };
+	const struct trace_process event = { .header = { .type = TRACE_EVENT_EXIT,
+							 .tgid = tgid,
+							 .time_ns = 1 << 20 } };
 
 	python_figures_event(figures, &event.header, sizeof(event));
 }

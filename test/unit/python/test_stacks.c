@@ -248,6 +248,51 @@ static void test_many(void **state)
 }
 
 /* What ends is dropped at the cost of its own entries, also after the rings have come round. */
+/* Of more functions than are kept one that stacks use stays, though the kernel side sends it once. */
+static void test_used_function_stays(void **state)
+{
+	struct python_stacks *stacks = *state;
+	const struct trace_frame used = { CODE, 0, CHECK };
+	uint32_t id = ID;
+
+	send_code(stacks, PID, CODE, CHECK, "used");
+	for (uint32_t i = 1; i <= 3 * PYTHON_CODES; i++) {
+		send_code(stacks, PID, CODE + 64 * i, CHECK, "once");
+		if (i % 10000 != 0)
+			continue;
+		send_stack(stacks, PID, ++id, &used, 1, 0);
+		assert_string_equal(name_of(stacks, path_of(stacks, PID, id), 0), "used");
+	}
+	send_stack(stacks, PID, ++id, (const struct trace_frame[]){ { CODE + 64, 0, CHECK } }, 1, 0);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, id), 0), "[unknown function]");
+	assert_int_equal(python_stacks_lost(stacks), 1);
+}
+
+static void test_large_tables(void **state)
+{
+	enum { TABLES = PYTHON_LINES_BYTES / TRACE_LINES_LARGE };
+	struct trace_code *event = calloc(1, sizeof(*event) + TRACE_LINES_LARGE);
+
+	assert_non_null(event);
+	event->header.type = TRACE_EVENT_CODE;
+	event->header.tgid = PID;
+	event->lines_n = event->lines_total = TRACE_LINES_LARGE;
+	event->name = event->file = (struct trace_text){ 1, 1, 1 };
+	event->name_text[0] = event->file_text[0] = 'x';
+	for (uint32_t i = 0; i < 2 * TABLES; i++) {
+		event->code = CODE + i;
+		assert_int_equal(python_stacks_event(*state, &event->header,
+						     sizeof(*event) + TRACE_LINES_LARGE),
+				 0);
+	}
+	free(event);
+	/* The newest are there, the oldest gave way. */
+	send_stack(*state, PID, ID, (const struct trace_frame[]){ { CODE + 2 * TABLES - 1, 0, 0 } }, 1, 0);
+	assert_string_equal(name_of(*state, path_of(*state, PID, ID), 0), "x");
+	send_stack(*state, PID, ID + 1, (const struct trace_frame[]){ { CODE, 0, 0 } }, 1, 0);
+	assert_string_equal(name_of(*state, path_of(*state, PID, ID + 1), 0), "[unknown function]");
+}
+
 static void test_ends(void **state)
 {
 	enum { PROCESSES = 2 * PYTHON_IDS / 16, EACH = 16, LEFT = PYTHON_IDS / EACH };
@@ -281,6 +326,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_reused_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_used_function_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_tables, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
 	};
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "model/python.h"
 #define SECOND INT64_C(1000000000)
 #define GIB (1024.0 * 1024 * 1024)
 
@@ -433,6 +434,35 @@ static void add_blas(struct trace_view *view)
 	view->blas = blas;
 }
 
+/* The first process: two threads that waited, garbage of two generations. */
+static void add_python(struct trace_view *view)
+{
+	static const struct python_waiter waiters[] = {
+		{ .tid = 4711, .waits = { 900, 4500000000, 25000000 } },
+		{ .tid = 4712, .waits = { 1, 5000, 5000 } },
+	};
+	struct python_view *python = python_view_new(1, ARRAY_SIZE(waiters));
+
+	if (!python)
+		abort();
+	python->processes_n = 1;
+	python->waiters_n = ARRAY_SIZE(waiters);
+	python->processes[0] =
+		(struct python_process){ .pid = view->processes[0].id.pid,
+					 .has_series = true,
+					 .incomplete = true,
+					 .waits = { 904, 4500006000, 25000000 },
+					 .collections = { [0] = { 70, 7000000, 300000 },
+							  [PYTHON_GENERATIONS] = { 1, 90000000, 90000000 } },
+					 .waiters_n = ARRAY_SIZE(waiters),
+					 .left_out = 3 };
+	memcpy(python->processes[0].comm, view->processes[0].comm, sizeof(python->processes[0].comm));
+	memcpy(python->waiters, waiters, sizeof(waiters));
+	python->waits = python->processes[0].waits;
+	memcpy(python->collections, python->processes[0].collections, sizeof(python->collections));
+	view->python = python;
+}
+
 /* The first process: two allocators, one of which had no room; nodes, steps of an optimizer. */
 static void add_torch(struct trace_view *view)
 {
@@ -593,6 +623,7 @@ struct snapshot *fixture_traced(void)
 	call->bytes = (1 << 20) + 12;
 	add_error(view, call, 4, 1);
 	add_blas(view);
+	add_python(view);
 	add_nccl(view);
 	add_torch(view);
 	add_named(view, "libfoo.so", "foo_open", true);

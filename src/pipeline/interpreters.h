@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The Python interpreters of traced processes, for trace_engine_set_python(). A probed file may be mapped
+ * before the interpreter is, so it is looked for again.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "trace/engine.h"
+
+enum { INTERPRETERS_PENDING = 256, INTERPRETERS_TRIES = 10 };
+
+/* All zeros at the start. */
+struct interpreters {
+	struct {
+		pid_t pid;
+		unsigned tries;
+	} pending[INTERPRETERS_PENDING]; /* processes that have none yet */
+	unsigned pending_n;
+};
+
+/* A process maps a probed file. */
+void interpreters_mapped(struct interpreters *interpreters, struct trace_engine *engine, pid_t pid);
+/* Once a second or so, and when something more is mapped. */
+void interpreters_again(struct interpreters *interpreters, struct trace_engine *engine);
+void interpreters_over(struct interpreters *interpreters, pid_t pid);

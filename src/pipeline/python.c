@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Figures of CPython for a view, and the interpreters of the processes. */
+#include <string.h>
+
+#include "pipeline/private.h"
+
+void pipeline_mapped(struct pipeline *pipeline, struct trace_engine *engine, pid_t pid)
+{
+	if (pipeline->python)
+		interpreters_mapped(&pipeline->interpreters, engine, pid);
+}
+
+/* Without memory for them the figures are absent. */
+void pipeline_fill_python(struct pipeline *pipeline, struct trace_engine *engine, struct trace_view *view)
+{
+	interpreters_again(&pipeline->interpreters, engine);
+	view->python = python_figures_window(pipeline->python);
+	for (uint32_t i = 0; view->python && i < view->python->processes_n; i++) {
+		struct python_process *p = &view->python->processes[i];
+		uint32_t at = trace_view_find(view, view->processes_n, p->pid);
+
+		if (at < view->processes_n && view->processes[at].id.pid == p->pid)
+			memcpy(p->comm, view->processes[at].comm, sizeof(p->comm));
+	}
+}
