@@ -34,6 +34,17 @@ MANIFESTS = {
 }
 # These go with one of the others.
 COMPONENTS = ("network-policy", "prometheus-operator")
+# And this, which changes it: before 1.30 the AppArmor profile is an annotation, and kubectl refuses the field.
+BEFORE_1_30 = "before-1.30"
+ANNOTATION = """patches:
+  - target: {kind: DaemonSet, name: gpusonde}
+    patch: |-
+      - op: remove
+        path: /spec/template/spec/containers/0/securityContext/appArmorProfile
+      - op: add
+        path: /spec/template/metadata/annotations/container.apparmor.security.beta.kubernetes.io~1gpusonde
+        value: unconfined
+"""
 
 
 class Files:
@@ -88,10 +99,9 @@ class Chart:
         return [yaml.safe_load(text) for text in self.texts(values or {}, **how)]
 
 
-def kustomization(name):
-    kind = "Component" if name in COMPONENTS else "Kustomization"
-    version = "v1alpha1" if name in COMPONENTS else "v1beta1"
-    return f"{HEADER}apiVersion: kustomize.config.k8s.io/{version}\nkind: {kind}\nresources: [gpusonde.yaml]\n"
+def kustomization(component, what):
+    kind, version = ("Component", "v1alpha1") if component else ("Kustomization", "v1beta1")
+    return f"{HEADER}apiVersion: kustomize.config.k8s.io/{version}\nkind: {kind}\n{what}"
 
 
 def manifests(source):
@@ -100,7 +110,8 @@ def manifests(source):
     for name, (values, kinds) in MANIFESTS.items():
         texts = [t for t in chart.texts(values) if not kinds or yaml.safe_load(t)["kind"] in kinds]
         files[f"deploy/kubernetes/{name}/gpusonde.yaml"] = HEADER + "---\n" + "\n---\n".join(texts) + "\n"
-        files[f"deploy/kubernetes/{name}/kustomization.yaml"] = kustomization(name)
+        files[f"deploy/kubernetes/{name}/kustomization.yaml"] = kustomization(name in COMPONENTS, "resources: [gpusonde.yaml]\n")
+    files[f"deploy/kubernetes/{BEFORE_1_30}/kustomization.yaml"] = kustomization(True, ANNOTATION)
     return files
 
 
