@@ -24,7 +24,7 @@ BENCHES = {
     "inspecting": "Reading CUDA binaries (gpusonde inspect --json)",
     "dcgm": "Reading a page of a DCGM exporter: 200 MB, 400 rows",
     "trace_probes": "Tracing: what a probe costs the traced thread",
-    "trace_stacks": "Tracing: the stack of Python functions at a call",
+    "trace_stacks": "Tracing: the stack of functions at a call",
     "timelines": "Tracing: timelines (gpusonde trace --timeline)",
     "arm64_cost": "Tracing on arm64, in a virtual machine under qemu's software emulation",
     "trace_attach": "Tracing: 300 probes come and go",
