@@ -145,3 +145,21 @@ char *strbuf_take(struct strbuf *sb)
 	strbuf_done(sb);
 	return text;
 }
+
+void strbuf_add_wrapped(struct strbuf *sb, const char *text, const char *prefix, size_t width)
+{
+	size_t room = width - strlen(prefix);
+
+	while (*text) {
+		size_t n = strlen(text);
+
+		if (n > room) {
+			for (n = room; n > 0 && (text[n] != ' ' || text[n - 1] == ' '); n--)
+				;
+			n = n ? n : room;
+		}
+		strbuf_addf(sb, "%s%.*s\n", prefix, (int)n, text);
+		text += n;
+		text += strspn(text, " ");
+	}
+}

@@ -34,6 +34,8 @@ void strbuf_addc(struct strbuf *sb, char c);
 void strbuf_addf(struct strbuf *sb, const char *fmt, ...) _printf_(2, 3);
 void strbuf_add_u64(struct strbuf *sb, uint64_t v);
 void strbuf_add_i64(struct strbuf *sb, int64_t v);
+/* Lines of at most @width bytes, each with this prefix, divided between words. */
+void strbuf_add_wrapped(struct strbuf *sb, const char *text, const char *prefix, size_t width);
 
 /* Returns the text as a heap string owned by the caller, or NULL if the buffer failed; @sb is then empty. */
 char *strbuf_take(struct strbuf *sb);

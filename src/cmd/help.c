@@ -41,9 +41,9 @@ void help_command(const struct command *command, struct strbuf *out)
 		strbuf_adds(out, "  ");
 		if (f->letter)
 			strbuf_addf(out, "-%c, ", f->letter);
-		strbuf_addf(out, "%s%s%s\n        %s\n", f->name,
-			    f->value && !flag_value_optional(f) ? " " : "", f->value ? f->value : "",
-			    f->help);
+		strbuf_addf(out, "%s%s%s\n", f->name, f->value && !flag_value_optional(f) ? " " : "",
+			    f->value ? f->value : "");
+		strbuf_add_wrapped(out, f->help, "        ", 100);
 	}
 	help_options(command, out);
 	strbuf_adds(out, "\nExit status:\n");

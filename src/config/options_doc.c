@@ -89,23 +89,6 @@ void options_print(const struct options *options, struct strbuf *out)
 	}
 }
 
-/* Wraps text into lines of at most `width` characters, each with this prefix. */
-static void add_wrapped(struct strbuf *out, const char *text, const char *prefix, size_t width)
-{
-	while (*text) {
-		size_t room = width - strlen(prefix), n = strlen(text);
-
-		if (n > room) {
-			for (n = room; n > 0 && text[n] != ' '; n--)
-				;
-			n = n ? n : room;
-		}
-		strbuf_addf(out, "%s%.*s\n", prefix, (int)n, text);
-		text += n;
-		text += strspn(text, " ");
-	}
-}
-
 void options_help(unsigned use, struct strbuf *out)
 {
 	char flag[OPTION_NAME_MAX];
@@ -123,7 +106,7 @@ void options_help(unsigned use, struct strbuf *out)
 			option_flag(o, flag);
 			strbuf_addf(out, "  %s%s%s %s (default: %s)\n", o->alias ? o->alias : "",
 				    o->alias ? ", " : "", flag, option_placeholder(o), initial(o));
-			add_wrapped(out, o->help, "        ", 100);
+			strbuf_add_wrapped(out, o->help, "        ", 100);
 		}
 	}
 }
@@ -143,7 +126,7 @@ void options_names(unsigned use, struct strbuf *out)
 			strbuf_addf(&names, "%s%s", names.len ? ", " : "", o->alias ? o->alias : flag);
 		}
 	if (names.len)
-		add_wrapped(out, names.data, "  ", 100);
+		strbuf_add_wrapped(out, names.data, "  ", 100);
 	strbuf_done(&names);
 }
 
@@ -159,7 +142,7 @@ void options_sample(struct strbuf *out)
 		strbuf_addf(out, "\n# %s\n#%s:\n", section_table[s].title, section_table[s].name);
 		FOREACH_OPTION(o, section_table[s].name)
 		{
-			add_wrapped(out, o->help, "#  # ", 100);
+			strbuf_add_wrapped(out, o->help, "#  # ", 100);
 			strbuf_addf(out, "#  %s: ", o->name);
 			add_quoted(out, o->initial);
 			if (!o->initial[0])

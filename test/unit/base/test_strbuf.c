@@ -102,12 +102,23 @@ static void take_hands_over_or_refuses(_unused_ void **state)
 	assert_false(sb.failed);
 }
 
+static void wraps_between_words(_unused_ void **state)
+{
+	struct strbuf sb;
+
+	strbuf_init(&sb, 0);
+	strbuf_add_wrapped(&sb, "one two  three fourteenletters", "> ", 10);
+	assert_string_equal(sb.data, "> one two\n> three\n> fourteen\n> letters\n");
+	strbuf_done(&sb);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(starts_empty_without_memory),  cmocka_unit_test(appends_every_kind),
 		cmocka_unit_test(formats_longer_than_its_room), cmocka_unit_test(limit_is_exact_and_sticky),
 		cmocka_unit_test(keeps_memory_on_reset),        cmocka_unit_test(take_hands_over_or_refuses),
+		cmocka_unit_test(wraps_between_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
