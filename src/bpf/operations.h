@@ -64,16 +64,6 @@ enum trace_op {
 	/* PyTorch (bpf/operators.h); only counted, and said of what is called within it */
 	TRACE_OP_OPERATOR,
 	TRACE_OP_BINDING, /* the function of Python's binding that calls an operator; only counted */
-	/* CPython (bpf/garbage.h, bpf/gil.h). */
-	TRACE_OP_PYTHON_CALL, /* a function that calls an object of Python; only counted */
-	/* when it has ended; kind: generation, TRACE_GENERATION_UNKNOWN */
-	TRACE_OP_PYTHON_GC,
-	TRACE_OP_PYTHON_GC_PHASE, /* no event; argument 0 or 1 points at "stop" when garbage was collected */
-	/*
-	 * Of no probe: the thread has waited for its interpreter's lock. size: how often; duration_ns:
-	 * together; addr: the longest, in ns
-	 */
-	TRACE_OP_PYTHON_GIL,
 	/* What else PyTorch does (bpf/torch.h), entries of functions: */
 	TRACE_OP_TORCH_EDGE, /* the operator that the thread is in makes a node of a graph; no event */
 	/*
@@ -88,6 +78,16 @@ enum trace_op {
 	TRACE_OP_TORCH_MEMORY,
 	TRACE_OP_TORCH_OOM, /* the same, when it fails: size: what was asked for */
 	TRACE_OP_TORCH_RANGE, /* a NAME event: what record_function() begins */
+	/* CPython (bpf/garbage.h, bpf/gil.h). */
+	TRACE_OP_PYTHON_CALL, /* a function that calls an object of Python; only counted */
+	/* when it has ended; kind: generation, TRACE_GENERATION_UNKNOWN */
+	TRACE_OP_PYTHON_GC,
+	TRACE_OP_PYTHON_GC_PHASE, /* no event; argument 0 or 1 points at "stop" when garbage was collected */
+	/*
+	 * Of no probe: the thread has waited for its interpreter's lock. size: how often; duration_ns:
+	 * together; addr: the longest, in ns
+	 */
+	TRACE_OP_PYTHON_GIL,
 	/*
 	 * cuBLAS (blas/blas.h). A multiplication: addr: m, other: n, stream: k, size: the batch, handle:
 	 * cuBLAS's, kind: TRACE_GEMM_TYPES
@@ -142,6 +142,9 @@ enum trace_op {
 	/* other: depth that it ends; of the outermost, stream: when it began; handle: its operations */
 	TRACE_OP_NCCL_GROUP_END,
 	TRACE_OPS,
+	/* Of PyTorch, beside its operators. */
+	TRACE_OP_TORCH_FIRST = TRACE_OP_BINDING,
+	TRACE_OP_TORCH_LAST = TRACE_OP_TORCH_RANGE,
 	TRACE_OP_PYTHON_FIRST = TRACE_OP_PYTHON_CALL,
 	TRACE_OP_PYTHON_LAST = TRACE_OP_PYTHON_GIL,
 	TRACE_OP_NCCL_FIRST = TRACE_OP_NCCL_ALL_REDUCE,

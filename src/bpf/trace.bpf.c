@@ -400,7 +400,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	registers_keep(ctx, ctl, thread, sp);
 	if (spec->op == TRACE_OP_OPERATOR)
 		return operator_enter(id, sp, call, link_register(ctx));
-	if (spec->layer == TRACE_LAYER_TORCH)
+	if (spec->op >= TRACE_OP_TORCH_FIRST && spec->op <= TRACE_OP_TORCH_LAST)
 		return torch_enter((bpf_user_pt_regs_t *)ctx, id, sp, call);
 	if (spec->op >= TRACE_OP_PYTHON_FIRST && spec->op <= TRACE_OP_PYTHON_LAST)
 		return python_enter(id, spec->op, call, register_arg(ctx, 0), register_arg(ctx, 1));
