@@ -62,12 +62,15 @@ void stack_natives_mapped(struct stack_natives *native, struct trace_engine *eng
 void stack_natives_event(struct stack_natives *native, const struct trace_header *event)
 {
 	int64_t now = clock_mono_ns();
+	uint8_t stop;
 
 	if (!native->unwind)
 		return;
 	unwind_event(native->unwind, event);
-	if (event->type != TRACE_EVENT_NATIVE ||
-	    ((const struct trace_native *)event)->stop != TRACE_NATIVE_UNMAPPED || now < native->again_ns)
+	if (event->type != TRACE_EVENT_NATIVE || now < native->again_ns)
+		return;
+	stop = ((const struct trace_native *)event)->stop;
+	if (stop != TRACE_NATIVE_UNMAPPED && stop != TRACE_NATIVE_NO_FILE)
 		return;
 	native->again_ns = now + AGAIN_NS;
 	native_look(native, (pid_t)event->tgid);

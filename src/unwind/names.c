@@ -15,6 +15,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "elf/elf.h"
+#include "unwind/perf_map.h"
 
 enum {
 	SYMBOLS_MS = 2000, /* CPU time for a file: PyTorch's largest has 500,000 symbols */
@@ -82,9 +83,10 @@ static uint32_t text_add(struct unwind_names *s, const char *text)
 	return s->texts.failed ? 0 : (uint32_t)at;
 }
 
-static int on_symbol(const struct elf_symbol *symbol, void *userdata)
+/* @newest: it counts for all its addresses, whatever was said of them before. */
+static void offer_name(const struct seeking *seeking, const char *symbol, uint64_t address, uint64_t size,
+		       bool newest)
 {
-	const struct seeking *seeking = userdata;
 	struct unwind_names *s = seeking->s;
 	uint32_t low = 0, high = seeking->n, text = 0;
 	char readable[NAME];
@@ -92,7 +94,7 @@ static int on_symbol(const struct elf_symbol *symbol, void *userdata)
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (s->names[seeking->names[middle]].place.address < symbol->address)
+		if (s->names[seeking->names[middle]].place.address < address)
 			low = middle + 1;
 		else
 			high = middle;
@@ -100,18 +102,28 @@ static int on_symbol(const struct elf_symbol *symbol, void *userdata)
 	for (; low < seeking->n; low++) {
 		struct name *name = &s->names[seeking->names[low]];
 
-		if (name->place.address - symbol->address >= symbol->size)
+		if (name->place.address - address >= size)
 			break;
-		if (name->text && name->best >= symbol->address)
+		if (name->text && name->best >= address && !newest)
 			continue;
 		if (text == 0) {
-			s->readable(symbol->name, readable, sizeof(readable));
+			s->readable(symbol, readable, sizeof(readable));
 			text = text_add(s, readable);
 		}
-		name->best = symbol->address;
+		name->best = address;
 		name->text = text;
 	}
+}
+
+static int on_symbol(const struct elf_symbol *symbol, void *userdata)
+{
+	offer_name(userdata, symbol->name, symbol->address, symbol->size, false);
 	return 0;
+}
+
+static void on_line(uint64_t address, uint64_t size, const char *name, void *userdata)
+{
+	offer_name(userdata, name, address, size, true);
 }
 
 /* The file with the symbols of a stripped one, where Debian and Fedora have it. */
@@ -187,7 +199,7 @@ static void name_by_address(struct unwind_names *s, struct name *name)
 {
 	char text[NAME_MAX + 32];
 
-	if (name->place.file)
+	if (name->file)
 		snprintf(text, sizeof(text), "%s+0x%" PRIx64, s->texts.data + name->file,
 			 name->place.address);
 	else
@@ -200,11 +212,15 @@ static void resolve_file(struct seeking *seeking, const struct unwind *unwind, u
 {
 	struct unwind_names *s = seeking->s;
 	int fd = -1;
-	uint32_t text = file ? file_text(s, unwind_path(unwind, file, &fd)) : 0;
+	bool made = file && unwind_is_made(unwind, file);
+	const char *path = file ? unwind_path(unwind, file, &fd) : NULL;
+	uint32_t text = path ? file_text(s, path) : 0;
 
 	for (uint32_t i = 0; i < seeking->n; i++)
 		s->names[seeking->names[i]].file = text;
-	if (file)
+	if (made)
+		perf_map_read(fd, on_line, seeking);
+	else if (file)
 		seek(seeking, fd);
 	for (uint32_t i = 0; i < seeking->n; i++)
 		if (s->names[seeking->names[i]].text == 0)

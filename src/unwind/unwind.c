@@ -16,6 +16,7 @@
 #include "proc/maps.h"
 #include "proc/mapped.h"
 #include "proc/mounts.h"
+#include "unwind/perf_map.h"
 #include "unwind/private.h"
 
 enum {
@@ -41,6 +42,7 @@ struct file {
 	uint32_t users; /* lists of mappings that have it */
 	struct elf_range ranges[FILE_RANGES];
 	uint32_t ranges_n;
+	pid_t made_by; /* a process's own code, and its perf map; 0: a file */
 };
 
 /* A process's list of mappings: one part of the array of areas. */
@@ -115,7 +117,7 @@ static uint32_t file_get(struct unwind *u, const struct proc_map *map, struct mo
 	for (uint32_t i = 1; i <= u->files_n; i++) {
 		const struct file *file = &u->files[i];
 
-		if (file->path && file->dev == map->dev && file->ino == map->ino &&
+		if (!file->made_by && file->path && file->dev == map->dev && file->ino == map->ino &&
 		    strlen(file->path) == map->path_n && memcmp(file->path, map->path, map->path_n) == 0)
 			return i;
 	}
@@ -131,6 +133,34 @@ static uint32_t file_get(struct unwind *u, const struct proc_map *map, struct mo
 	}
 	file_open(&u->files[at], map, user);
 	return at;
+}
+
+/* What names the code that a process has made for itself; 0: nothing does. */
+static uint32_t made_get(struct unwind *u, pid_t pid)
+{
+	int fd;
+
+	for (uint32_t i = 1; i <= u->files_n; i++)
+		if (u->files[i].made_by == pid)
+			return i;
+	if (u->files_n == UNWIND_FILES || perf_map_open(pid, &fd) < 0)
+		return 0;
+	u->files[++u->files_n] =
+		(struct file){ .fd = fd, .state = FILE_MADE, .none = TRACE_NATIVE_NO_FILE, .made_by = pid };
+	return u->files_n;
+}
+
+/* The process is another one now, whose perf map is another file. */
+static void made_over(struct unwind *u, uint32_t tgid)
+{
+	for (uint32_t i = 1; i <= u->files_n; i++)
+		if (u->files[i].made_by == (pid_t)tgid)
+			u->files[i].made_by = -1;
+}
+
+bool unwind_is_made(const struct unwind *u, uint32_t file)
+{
+	return u->files[file].made_by != 0;
 }
 
 static uint64_t bias_of(const struct file *file, const struct proc_map *map)
@@ -205,7 +235,9 @@ static int list(struct unwind *u, pid_t pid, struct listing *listing)
 			continue;
 		if (map.ino != 0)
 			mapping->file = file_get(u, &map, &user);
-		if (mapping->file)
+		else if (map.path_n == 0 || map.path[0] != '[' || map.path[1] == 'a') /* or [anon:...] */
+			mapping->file = made_get(u, pid);
+		if (mapping->file && map.ino != 0)
 			mapping->bias = bias_of(&u->files[mapping->file], &map);
 		listing->areas[listing->n++] = (struct unwind_area){ .start = map.start, .end = map.end };
 	}
@@ -319,6 +351,7 @@ void unwind_event(struct unwind *u, const struct trace_header *event)
 	space = space_of(u, event->tgid);
 	if (space)
 		space_retire(space);
+	made_over(u, event->tgid);
 }
 
 /* ---- work ---- */

@@ -5,6 +5,7 @@
  *   eh_frame.h   .eh_frame of a file: for each instruction, where its caller's registers are
  *   unwind.h     which files a process maps, and the kernel side's tables of their rows (bpf/unwind.h)
  *   names.h      addresses in files: functions
+ *   perf_map.h   names of code that processes make for themselves
  *
  * Invariants
  *  1. A row says what .eh_frame says, or that no rule is known. Nothing is guessed here.
@@ -55,5 +56,7 @@ struct unwind_place {
 
 /* Of an address in a NATIVE event with this @space. -ENOENT: nothing is known there. */
 int unwind_find(const struct unwind *unwind, uint32_t space, uint64_t pc, struct unwind_place *ret_place);
+/* Whether it is no file, but the code that a process has made for itself: the descriptor is its perf map. */
+bool unwind_is_made(const struct unwind *unwind, uint32_t file);
 /* A file's path, as mapped; its descriptor, -1 if it is not open. */
 const char *unwind_path(const struct unwind *unwind, uint32_t file, int *ret_fd);

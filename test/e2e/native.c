@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { FRAMES = 512, FIRST = 1000, TRIES = 100 };
@@ -115,6 +116,36 @@ static void interrupted(void)
 	AFTER();
 }
 
+/* Code that was made while the program runs, keeps a frame pointer, and is named by a perf map. */
+static void made(void)
+{
+#ifdef __x86_64__
+	/* push %rbp; mov %rsp, %rbp; call *%rdi; pop %rbp; ret */
+	static const uint8_t code[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3 };
+#else
+	/* stp x29, x30, [sp, #-16]!; mov x29, sp; blr x0; ldp x29, x30, [sp], #16; ret */
+	static const uint32_t code[] = { 0xa9bf7bfd, 0x910003fd, 0xd63f0000, 0xa8c17bfd, 0xd65f03c0 };
+#endif
+	void *page = mmap(NULL, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	char path[64];
+	FILE *map;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	map = page == MAP_FAILED ? NULL : fopen(path, "wx");
+	if (!map)
+		abort();
+	memcpy(page, code, sizeof(code));
+	__builtin___clear_cache(page, (char *)page + sizeof(code));
+	fprintf(map, "%lx %zx made_by_hand\n", (unsigned long)page, sizeof(code));
+	fclose(map);
+	for (int i = 0; i < TRIES; i++) {
+		((void (*)(void (*)(void)))page)(allocate);
+		usleep(20000);
+	}
+	unlink(path);
+}
+
 static void run(const char *library)
 {
 	void (*through)(void (*function)(void));
@@ -143,7 +174,7 @@ static void run(const char *library)
 	}
 }
 
-/* FILE LIBRARY: what was seen, and native_through. */
+/* FILE LIBRARY: what was seen, and native_through; "-": only made(). */
 int main(int argc, char **argv)
 {
 	void *address;
@@ -159,6 +190,9 @@ int main(int argc, char **argv)
 			return 1;
 		usleep(10000);
 	}
-	run(argv[2]);
+	if (strcmp(argv[2], "-") == 0)
+		made();
+	else
+		run(argv[2]);
 	return fclose(truth) != 0;
 }

@@ -92,6 +92,16 @@ def test_frames_with_frame_pointers():
     check_program("kept")
 
 
+def test_made_code():
+    """Code that a program makes is named by its perf map, and followed by its frame pointer."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        stacks = traced(f"{BUILD}/test/e2e/native_kept", f"{tmp}/truth", "-").values()
+    made = [[f.split(" ")[0] for f in s] for s in stacks if "made_by_hand" in s and s[-1].startswith("_start ")]
+    equal(len(made), 1, f"stacks with it: {stacks}")
+    equal(made[0][:4], ["allocate", "made_by_hand", "made", "main"])
+
+
 MIXED = """
 import ctypes, sys, time
 cuda = ctypes.CDLL("libcudart.so.13")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Any bytes as .eh_frame, of x86-64 or arm64 by the first bit: rows rise, lie in their function, and say what
- * the kernel side knows.
+ * the kernel side knows. And as a perf map.
  */
 #include "fuzz.h"
 
@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "unwind/eh_frame.h"
+#include "unwind/perf_map.h"
 
 struct told {
 	const struct eh_function *function;
@@ -29,6 +31,13 @@ static int on_row(uint64_t pc, const struct unwind_rule *rule, void *userdata)
 	return 0;
 }
 
+static void on_line(uint64_t address, uint64_t size, const char *name, void *userdata)
+{
+	(void)userdata;
+	if (size == 0 || address + size < address || !text_is_printable(name))
+		abort();
+}
+
 int fuzz_one(const uint8_t *data, size_t size)
 {
 	struct eh_frame frame = { .address = 0x10000 };
@@ -37,6 +46,7 @@ int fuzz_one(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return 0;
+	perf_map_parse((const char *)data, size, on_line, NULL);
 	frame.machine = data[0] & 1 ? EM_AARCH64 : EM_X86_64;
 	frame.data = data + 1;
 	frame.n = size - 1;
