@@ -17,6 +17,7 @@
 #include "config.h"
 #include "view/container.h"
 #include "view/names.h"
+#include "view/stacks.h"
 #include "view/view.h"
 #include "web/routes.h"
 
@@ -78,6 +79,45 @@ JSON_PAGE(get_trace, JSON_TRACE)
 JSON_PAGE(get_kernels, JSON_KERNELS)
 JSON_PAGE(get_events, JSON_EVENTS)
 JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
+
+static int render_stacks(const struct stack_page *page, int format, struct http_reply *reply)
+{
+	switch (format) {
+	case STACKS_FOLDED:
+		reply->content_type = plain_text;
+		for (size_t row = 0; row < page->rows_n;)
+			row = view_stacks_folded(page, STACK_LAUNCHES, row, SIZE_MAX, &reply->body);
+		return 0;
+	case STACKS_PPROF:
+		reply->content_type = "application/octet-stream";
+		return view_stacks_pprof(page, &reply->body);
+	case STACKS_HTML:
+		reply->content_type = "text/html; charset=utf-8";
+		return view_stacks_html(page, &reply->body);
+	default:
+		reply->content_type = json_text;
+		return view_stacks_json(page, &reply->body);
+	}
+}
+
+static int get_stacks(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+	struct snapshot *snapshot;
+	int r = 0;
+
+	if (request->variant < 0)
+		return stacks_refuse(reply);
+	snapshot = collector_snapshot(agent->collector);
+	if (snapshot->trace && snapshot->trace->stacks) {
+		r = render_stacks(&snapshot->trace->stacks->page, request->variant, reply);
+	} else {
+		reply->status = 404;
+		strbuf_adds(&reply->body, "404 no stacks are recorded: trace.stacks is off, or tracing is\n");
+	}
+	snapshot_unref(snapshot);
+	return r;
+}
 
 /* ---- pages for collectors of containers' GPUs ---- */
 

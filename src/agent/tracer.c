@@ -18,7 +18,10 @@
 #include "base/raised.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/stacks.h"
 
+#define STACKS_MAX 0.02 /* where trace.max_overhead sets no limit */
+#define STACKS_TURN_NS (20 * NSEC_PER_MSEC) /* of each drain of the ring */
 #define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver lists its devices in well under 1 s */
 
 enum { TICK_MS = 1000, LEAD_MS = 300, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
@@ -213,7 +216,14 @@ static int start_pipeline(struct tracer *tracer)
 static int add_sinks(struct tracer *tracer)
 {
 	struct event_sinks *sinks = trace_engine_sinks(tracer->engine);
+	struct stack_sums *stacks = pipeline_stacks(tracer->pipeline);
 	int r = event_sinks_add(sinks, pipeline_event_sink(tracer->pipeline));
+
+	if (r >= 0 && stacks) {
+		stack_sums_set_engine(stacks, tracer->engine);
+		stack_sums_sink(stacks)->sink.turn_ns = STACKS_TURN_NS;
+		r = event_sinks_add(sinks, stack_sums_sink(stacks));
+	}
 
 	tracer->journal = (struct event_sink){ .sink.name = "journal", .lost = on_lost };
 	return r < 0 ? r : event_sinks_add(sinks, &tracer->journal);
@@ -317,6 +327,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.name_kernels = options_bool(options, OPT_trace_kernels),
 		.blas = options_bool(options, OPT_trace_blas),
 		.python = options_bool(options, OPT_trace_python),
+		.stacks = options_bool(options, OPT_trace_stacks),
 		.nccl = options_bool(options, OPT_trace_nccl),
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 		.devices_wait_ns = DEVICES_NS,
@@ -336,6 +347,8 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.no_launch_returns = !options_bool(options, OPT_trace_launch_returns),
 		.allow_single_step = options_bool(options, OPT_trace_allow_single_step),
 		.events = true,
+		.stacks = options_bool(options, OPT_trace_stacks),
+		.stacks_max = STACKS_MAX,
 		.max_overhead = (double)options_number(options, OPT_trace_max_overhead) / 1e6,
 		.latency_ns = LATENCY_MS * NSEC_PER_MSEC,
 		.expected = tracer_drivers,

@@ -32,6 +32,8 @@ enum {
 	TRACE_LINES_LARGE = 16384,
 	TRACE_STACK_CPU_BITS = 10, /* of an id: the CPU whose counter it is from */
 };
+/* Bytes of the keys of the maps `stacks` and `codes`. */
+enum { TRACE_STACK_KEY = 16, TRACE_CODE_KEY = 24 };
 #define TRACE_STACK_KEPT_NS (60 * 1000 * 1000 * 1000ULL)
 
 /* What frames are wanted. */

@@ -101,6 +101,9 @@ struct stack_key {
 	__u64 hash;
 };
 
+_Static_assert(sizeof(struct stack_key) == TRACE_STACK_KEY && sizeof(struct code_key) == TRACE_CODE_KEY,
+	       "both sides must agree");
+
 struct stack_known {
 	__u64 since_ns;
 	__u32 id;

@@ -68,6 +68,7 @@ void trace_view_unref(struct trace_view *view)
 		kernel_unref(view->kernels[i].kernel);
 	free(view->arguments);
 	free(view->blas);
+	stack_view_free(view->stacks);
 	free(view->python);
 	free(view->torch);
 	free(view->nccl);

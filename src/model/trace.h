@@ -15,6 +15,7 @@
 #include "model/metric.h"
 #include "model/nccl.h"
 #include "model/occupancy.h"
+#include "model/stacks.h"
 #include "model/torch.h"
 
 enum {
@@ -220,6 +221,7 @@ struct trace_view {
 	struct traced_argument *arguments; /* of all_calls; an allocation of its own, or NULL */
 	struct nccl_view *nccl; /* an allocation of its own, as the next ones; NULL: not traced */
 	struct blas_view *blas;
+	struct stack_view *stacks;
 	struct torch_view *torch;
 	struct python_view *python;
 	struct traced_operator *operators; /* by estimated time, then by calls, the most first */
@@ -240,11 +242,9 @@ uint32_t trace_view_find(const struct trace_view *view, uint32_t n, uint32_t pid
 /* Meaning of a CUresult or cudaError_t; NULL: unknown. */
 const char *cuda_error_words(int32_t code);
 
-/* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. */
+/* "lost_events" of a bit of traced_process.incomplete; "container" of an enum traced_unplaced; NULL: none. */
 const char *traced_incomplete_name(unsigned bit);
-/* Name ("container") and words of an enum traced_unplaced; NULL beyond the last, and of TRACED_PLACED. */
 const char *traced_unplaced_name(unsigned unplaced);
 const char *traced_unplaced_words(unsigned unplaced);
-
 /* Is this row filled only by tracing (trace_view.agent)? */
 bool agent_metric_of_trace(enum agent_metric metric);

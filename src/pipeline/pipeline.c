@@ -96,6 +96,11 @@ struct event_sink *pipeline_event_sink(struct pipeline *pipeline)
 	return &pipeline->sink;
 }
 
+struct stack_sums *pipeline_stacks(struct pipeline *pipeline)
+{
+	return pipeline->stacks;
+}
+
 struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline)
 {
 	return cuda_span_sinks(pipeline->cuda);
@@ -105,6 +110,15 @@ const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, u
 {
 	return cuda_function_kernel(pipeline->cuda, tgid, function);
 }
+
+/* Some 25 MB in all where each is used. */
+static const struct stack_limits stack_limits = {
+	.rows = 1 << 15,
+	.paths = 1 << 15,
+	.held = 1 << 17,
+	.processes = 1 << 14,
+	.renews = true,
+};
 
 int pipeline_new(sd_event *event, const struct pipeline_config *config, struct pipeline **ret_pipeline,
 		 int *ret_unnamed)
@@ -142,6 +156,13 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 		if (!pipeline->torch)
 			return -ENOMEM;
 	}
+	if (config->stacks) {
+		r = stack_sums_new(&stack_limits, &pipeline->stacks);
+		if (r == 0)
+			r = stack_sums_set_finder(pipeline->stacks, event);
+		if (r < 0)
+			return r;
+	}
 	unnamed = pipeline_symbols(pipeline, event, &ops);
 	r = cuda_new(&limits, &ops, pipeline, &pipeline->cuda);
 	if (r < 0)
@@ -161,6 +182,7 @@ void pipeline_free(struct pipeline *pipeline)
 	blas_free(pipeline->blas);
 	python_figures_free(pipeline->python);
 	torch_free(pipeline->torch);
+	stack_sums_free(pipeline->stacks);
 	pipeline_environments_done(pipeline);
 	pipeline_limits_done(pipeline);
 	pipeline_operators_done(pipeline);

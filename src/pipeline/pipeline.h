@@ -35,6 +35,7 @@ struct pipeline_config {
 	bool nccl; /* is traced, too */
 	bool blas; /* the same */
 	bool python; /* the same */
+	bool stacks; /* of calls are recorded */
 	bool read_memory; /* kernel names may be read from a process's memory */
 	/*
 	 * Requests to name a kernel wait this long for the first devices, since its figures depend on the
@@ -60,6 +61,8 @@ DEFINE_CLEANUP(struct pipeline *, pipeline_free, pipeline_freep)
 
 /* The sink for the engine's events, to be added to trace_engine_sinks(). Valid as long as the pipeline. */
 struct event_sink *pipeline_event_sink(struct pipeline *pipeline);
+/* The sums of stacks, whose sink is to be added, too; NULL: they are not recorded. */
+struct stack_sums *pipeline_stacks(struct pipeline *pipeline);
 /* The list of sinks for finished spans. */
 struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline);
 /* cuda_function_kernel() */

@@ -9,10 +9,12 @@
 #include "nccl/nccl.h"
 #include "pipeline/interpreters.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/stacks.h"
 #include "proc/proc.h"
 #include "python/figures.h"
 #include "torch/torch.h"
 
+enum { PIPELINE_STACK_ROWS = 2048 /* in a view */ };
 enum { PIPELINE_DEVICES_MAX = 256, PIPELINE_BLAS_SHAPES = 64 /* of a process, with rows */ };
 
 struct pipeline {
@@ -24,6 +26,7 @@ struct pipeline {
 	struct python_figures *python; /* the same */
 	struct interpreters interpreters;
 	struct torch *torch; /* the same */
+	struct stack_sums *stacks; /* not recorded: NULL */
 	const struct blas_peak *peaks[PIPELINE_DEVICES_MAX]; /* of devices; NULL: not known */
 	struct symbols *symbols; /* kernels and environments; NULL: not available */
 	int64_t devices_by_ns; /* until then requests wait for the first devices */

@@ -359,20 +359,46 @@ struct event_sink *stack_sums_sink(struct stack_sums *s)
 	return &s->sink;
 }
 
-void stack_sums_mapped(struct stack_sums *s, struct trace_engine *engine, pid_t pid)
+static void found_python(struct stack_sums *s, struct trace_engine *engine, pid_t pid, int r,
+			 uint32_t version, const struct trace_python *python)
 {
-	struct trace_python python;
-	uint32_t version = 0;
-	int r = python_find("/proc", pid, &version, &python);
-
-	if (s->native)
-		stack_natives_mapped(s->native, engine, pid);
 	if (r == 0)
-		r = trace_engine_set_python(engine, pid, &python);
+		r = trace_engine_set_python(engine, pid, python);
 	if (r < 0 && r != -ENOENT && r != -ESRCH) {
 		s->unknown_python++;
 		s->unknown_version = version;
 	}
+}
+
+static void on_found(pid_t pid, int r, uint32_t version, const struct trace_python *python, void *userdata)
+{
+	struct stack_sums *s = userdata;
+
+	if (s->engine)
+		found_python(s, s->engine, pid, r, version, python);
+}
+
+int stack_sums_set_finder(struct stack_sums *s, sd_event *event)
+{
+	return python_finder_new(event, NULL, on_found, s, &s->finder);
+}
+
+void stack_sums_mapped(struct stack_sums *s, struct trace_engine *engine, pid_t pid)
+{
+	struct trace_python python;
+	uint32_t version = 0;
+	int r;
+
+	if (s->finder) {
+		r = python_finder_ask(s->finder, pid);
+		if (r < 0)
+			found_python(s, engine, pid, r, version, NULL);
+		return;
+	}
+	if (s->native)
+		stack_natives_mapped(s->native, engine, pid);
+	r = python_find("/proc", pid, &version, &python);
+	found_python(s, engine, pid, r, version, &python);
 }
 
 /* ---- estimated time ---- */
@@ -419,8 +445,12 @@ static void share_time(struct stack_sums *s, struct stacks_process *process, dou
 		s->rows[i].weights[STACK_GPU_TIME] += ns * s->rows[i].launched_before / of;
 }
 
+static void renew(struct stack_sums *s);
+
 void stack_sums_window(struct stack_sums *s, const struct trace_view *view)
 {
+	if (s->limits.renews)
+		renew(s);
 	s->has_gpu_time = true;
 	for (uint32_t i = 0; i < s->rows_n; i++)
 		s->processes[s->rows[i].process].launched += s->rows[i].launched;
@@ -439,6 +469,46 @@ void stack_sums_window(struct stack_sums *s, const struct trace_view *view)
 }
 
 /* ---- start and end ---- */
+
+static void tables_done(struct stack_sums *s)
+{
+	python_stacks_free(TAKE_PTR(s->python));
+	free(TAKE_PTR(s->processes));
+	free(TAKE_PTR(s->rows));
+	free(TAKE_PTR(s->held));
+	hashmap_done(&s->process_by);
+	hashmap_done(&s->over_by);
+	hashmap_done(&s->row_by);
+	hashmap_done(&s->held_by);
+}
+
+static bool is_full(const struct stack_sums *s)
+{
+	uint64_t room = (uint64_t)s->limits.rows + s->limits.paths;
+
+	return s->used >= room / 8 * 7 || s->processes_n >= s->limits.processes || s->refused > 0 ||
+	       s->rows_n >= s->limits.rows || python_stacks_lost(s->python) > 0;
+}
+
+/* The kernel side sends each function and stack once, and has to send them again. */
+static void renew(struct stack_sums *s)
+{
+	struct python_stacks *python;
+
+	if (!s->engine || clock_mono_ns() - s->begin_ns < STACK_RENEW_NS || !is_full(s) ||
+	    python_stacks_new(&python) < 0)
+		return;
+	tables_done(s);
+	s->python = python;
+	s->processes_n = s->processes_cap = s->rows_n = s->rows_cap = 0;
+	s->held_n = s->held_cap = s->held_free = s->users_n = s->used = 0;
+	s->lost_events = s->lost_rows = s->lost_held = s->refused = 0;
+	s->unreturned = s->frameless = s->given_up = s->unknown_python = 0;
+	s->unknown_version = 0;
+	s->sampled = false;
+	s->begin_ns = clock_mono_ns();
+	trace_engine_forget_stacks(s->engine);
+}
 
 int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_stacks)
 {
@@ -472,14 +542,8 @@ void stack_sums_free(struct stack_sums *s)
 	if (!s)
 		return;
 	stack_natives_free(s->native);
-	python_stacks_free(s->python);
-	free(s->processes);
-	free(s->rows);
-	free(s->held);
-	hashmap_done(&s->process_by);
-	hashmap_done(&s->over_by);
-	hashmap_done(&s->row_by);
-	hashmap_done(&s->held_by);
+	python_finder_free(s->finder);
+	tables_done(s);
 	strbuf_done(&s->said);
 	free(s);
 }

@@ -27,7 +27,9 @@ struct stack_limits {
 	uint32_t paths; /* stacks; at most PYTHON_PATHS */
 	uint32_t held; /* allocations that are not freed yet */
 	uint32_t processes;
+	bool renews; /* what is full begins anew, at most every STACK_RENEW_NS */
 };
+#define STACK_RENEW_NS (600 * NSEC_PER_SEC)
 
 struct stack_sums;
 
@@ -43,6 +45,8 @@ struct event_sink *stack_sums_sink(struct stack_sums *sums);
  * was forked and is not followed.
  */
 void stack_sums_set_engine(struct stack_sums *sums, struct trace_engine *engine);
+/* Interpreters are looked for by a helper (python/finder.h), of which @event is the loop. */
+int stack_sums_set_finder(struct stack_sums *sums, sd_event *event);
 /* A process maps a probed library: finds its Python interpreter. */
 void stack_sums_mapped(struct stack_sums *sums, struct trace_engine *engine, pid_t pid);
 /* A window of the figures has ended: the processes' estimated time on devices is split among their stacks. */

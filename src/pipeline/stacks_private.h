@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "pipeline/native.h"
 #include "pipeline/stacks.h"
+#include "python/finder.h"
 #include "python/stacks.h"
 
 enum { STACKS_NONE = UINT32_MAX };
@@ -51,6 +52,7 @@ struct stack_sums {
 	struct python_stacks *python;
 	struct stack_natives *native; /* NULL: no native frames are recorded */
 	struct trace_engine *engine; /* NULL: stack_sums_mapped() is enough */
+	struct python_finder *finder; /* NULL: this process looks for interpreters itself */
 	struct stacks_process *processes;
 	uint32_t processes_n, processes_cap;
 	struct hashmap process_by, over_by; /* by tgid: of those that run; the newest of those that ended */

@@ -471,6 +471,13 @@ static uint32_t totals_used(const struct trace_sum *const *totals, uint32_t n, u
 	return used;
 }
 
+/* Without memory for them stacks are absent. */
+static void fill_stacks(struct trace_view *view, struct stack_sums *stacks)
+{
+	stack_sums_window(stacks, view);
+	stack_sums_view(stacks, PIPELINE_STACK_ROWS, &view->stacks);
+}
+
 int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64_t left_out,
 		  struct trace_view **ret_view)
 {
@@ -518,6 +525,8 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 		pipeline_fill_python(pipeline, engine, view);
 	if (pipeline->torch)
 		pipeline_fill_torch(pipeline, view);
+	if (pipeline->stacks)
+		fill_stacks(view, pipeline->stacks);
 	fill_agent(view, pipeline, trace_engine_sinks(engine), &status, left_out);
 	describe_missing(view, &status);
 	view->enabled = true;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "nccl_socket/serve.h"
+#include "python/finder.h"
 #include "symbolize/serve.h"
 #include "trace/reader_files.h"
 #include "trace/reader_sites.h"
@@ -32,6 +33,12 @@ const struct reader_role reader_roles[] = {
 	{ "nccl",
 	  { .name = "gpusonde-nccl", .serves = true, .memory_bytes = UINT64_C(64) * MIB },
 	  nccl_serve },
+	{ "python",
+	  { .name = "gpusonde-python",
+	    .capabilities = FINDER_CAPABILITIES,
+	    .opens = true,
+	    .memory_bytes = UINT64_C(256) * MIB },
+	  python_finder_serve },
 	{ 0 },
 };
 

@@ -494,3 +494,19 @@ int trace_engine_map(struct trace_engine *engine, const char *name)
 {
 	return attach_map_fd(engine->backend, name);
 }
+
+/* LRU maps: what another CPU adds meanwhile may stay, and is sent again after TRACE_STACK_KEPT_NS at most. */
+static void map_clear(int fd, size_t key_n)
+{
+	unsigned char key[64];
+
+	while (key_n <= sizeof(key) && bpf_map_get_next_key(fd, NULL, key) == 0 &&
+	       bpf_map_delete_elem(fd, key) == 0)
+		;
+}
+
+void trace_engine_forget_stacks(struct trace_engine *engine)
+{
+	map_clear(attach_map_fd(engine->backend, "stacks"), TRACE_STACK_KEY);
+	map_clear(attach_map_fd(engine->backend, "codes"), TRACE_CODE_KEY);
+}

@@ -169,10 +169,7 @@ DEFINE_CLEANUP(struct trace_engine *, trace_engine_free, trace_engine_freep)
  */
 struct event_sinks *trace_engine_sinks(struct trace_engine *engine);
 
-/*
- * Drains the ring and reads the sums of processes that were active. Drops those that had ended by the last
- * collection.
- */
+/* Drains the ring, reads sums of processes that were active. Drops those that had ended by the last time. */
 int trace_engine_collect(struct trace_engine *engine);
 /* Delivers the events in the ring now, for callers that cannot wait for latency_ns. */
 int trace_engine_drain(struct trace_engine *engine);
@@ -197,10 +194,12 @@ const struct argument_figures *trace_engine_arguments(const struct trace_engine 
 void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status);
 /* The name of a process that is traced now. NULL: not known. */
 const char *trace_engine_comm(const struct trace_engine *engine, uint32_t tgid);
-/* From now on stacks of @pid and its children are walked. -ENOSPC: there are too many such processes. */
+/* From now on stacks of @pid, and of its followed children, are walked. -ENOSPC: there are too many. */
 int trace_engine_set_python(struct trace_engine *engine, pid_t pid, const struct trace_python *python);
 /* A map of the kernel side, for src/unwind. */
 int trace_engine_map(struct trace_engine *engine, const char *name);
+/* The kernel side sends all functions and stacks again. */
+void trace_engine_forget_stacks(struct trace_engine *engine);
 /* Probes a file before @pid maps it, and counts it as mapped. 0 also when it is not a target. */
 int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const char *path);
 

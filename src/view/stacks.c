@@ -37,9 +37,9 @@ static void add_line(const struct stack_page *page, const struct stack_row *row,
 }
 
 size_t view_stacks_folded(const struct stack_page *page, enum stack_weight weight, size_t from,
-			  struct strbuf *out)
+			  size_t most, struct strbuf *out)
 {
-	for (; from < page->rows_n && out->len < STACK_PIECE; from++)
+	for (; from < page->rows_n && out->len < most; from++)
 		if (llround(page->rows[from].weights[weight]) > 0)
 			add_line(page, &page->rows[from], weight, out);
 	return from;

@@ -10,12 +10,11 @@
 
 /*
  * Lines "process;outer;inner;call WEIGHT", as flamegraph.pl and speedscope read them. Rows of weight 0 are
- * left out. From row @from on, until @out has some STACK_PIECE bytes: each line repeats all of its names. The
- * row to go on with; page->rows_n: that was all.
+ * left out. From row @from on, until @out has some @most bytes: each line repeats all of its names. The row
+ * to go on with; page->rows_n: that was all.
  */
-enum { STACK_PIECE = 1 << 20 };
 size_t view_stacks_folded(const struct stack_page *page, enum stack_weight weight, size_t from,
-			  struct strbuf *out);
+			  size_t most, struct strbuf *out);
 /* A gzipped profile.proto. -ENOMEM. */
 int view_stacks_pprof(const struct stack_page *page, struct strbuf *out);
 int view_stacks_html(const struct stack_page *page, struct strbuf *out);

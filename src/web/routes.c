@@ -40,6 +40,30 @@ int dcgm_variant(const struct http_request *request, _unused_ void *userdata)
 	return profile < 0 ? -1 : profile * EXPOSITIONS + (int)exposition_negotiate(request->accept);
 }
 
+int stacks_variant(const struct http_request *request, _unused_ void *userdata)
+{
+	static const char *const formats[STACKS_FORMATS] = {
+		[STACKS_JSON] = "json",
+		[STACKS_FOLDED] = "folded",
+		[STACKS_PPROF] = "pprof",
+		[STACKS_HTML] = "html",
+	};
+	const char *wanted = request->argument(request, "format");
+
+	_Static_assert((int)STACKS_FORMATS <= (int)HTTP_VARIANTS, "a cached page for each");
+	for (int i = 0; wanted && i < STACKS_FORMATS; i++)
+		if (STRV_EQ(formats[i], wanted))
+			return i;
+	return wanted ? -1 : STACKS_JSON;
+}
+
+int stacks_refuse(struct http_reply *reply)
+{
+	reply->status = 400;
+	strbuf_adds(&reply->body, "400 bad request: format= must be json, folded, pprof or html\n");
+	return 0;
+}
+
 int uncached(_unused_ const struct http_request *request, _unused_ void *userdata)
 {
 	return -1;

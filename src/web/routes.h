@@ -19,10 +19,14 @@ enum web_page {
 	WEB_PAGES
 };
 
+enum web_stacks_format { STACKS_JSON, STACKS_FOLDED, STACKS_PPROF, STACKS_HTML, STACKS_FORMATS };
+
 /* For http_route.variant. Numbers of variants are below HTTP_VARIANTS. */
 int metrics_variant(const struct http_request *request, void *userdata);
 /* -1: ?names= has an unknown value, see dcgm_refuse(). */
 int dcgm_variant(const struct http_request *request, void *userdata);
+/* enum web_stacks_format; -1: ?format= has an unknown value. */
+int stacks_variant(const struct http_request *request, void *userdata);
 /* Bits of enum container_flags; -1: ?absent= or ?compat= has an unknown value. */
 int container_variant(const struct http_request *request, void *userdata);
 /* -1, always: the answer depends on the time of the request, not only on a snapshot. */
@@ -31,5 +35,7 @@ int uncached(const struct http_request *request, void *userdata);
 /* What a variant of /metrics/dcgm stands for; @variant at least 0, any value. */
 enum exposition dcgm_format(int variant);
 enum dcgm_names dcgm_names(int variant);
+/* The reply to an unknown value of ?format=. */
+int stacks_refuse(struct http_reply *reply);
 /* The reply to an unknown value of ?names=. */
 int dcgm_refuse(struct http_reply *reply);

@@ -94,6 +94,8 @@ static int get_page(struct web *web, enum web_page page, const struct http_reque
 	{                                                                                                \
 		if (PAGE_##handle_ == PAGE_get_dcgm && request->variant < 0)                             \
 			return dcgm_refuse(reply);                                                       \
+		if (PAGE_##handle_ == PAGE_get_stacks && request->variant < 0)                           \
+			return stacks_refuse(reply);                                                     \
 		return get_page(userdata, PAGE_##handle_, request, reply);                               \
 	}
 #include "web/routes.def"

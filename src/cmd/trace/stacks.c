@@ -13,6 +13,7 @@
 #include "python/stacks.h"
 
 /* Of pprof and the page, which say each text once. */
+enum { PIECE = 1 << 20 };
 #define FILE_MAX ((size_t)1 << 30)
 
 bool trace_stacks_format(const char *path, enum trace_stacks_format *ret_format)
@@ -71,7 +72,7 @@ static int write_folded(int fd, const struct stack_page *page, enum stack_weight
 	int r = 0;
 
 	while (r == 0 && row < page->rows_n) {
-		row = view_stacks_folded(page, weight, row, text);
+		row = view_stacks_folded(page, weight, row, PIECE, text);
 		r = flush(fd, text);
 	}
 	return r;

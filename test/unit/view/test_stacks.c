@@ -32,15 +32,15 @@ static void test_folded(void **state)
 
 	(void)state;
 	strbuf_init(&out, 0);
-	assert_int_equal(view_stacks_folded(&page, STACK_LAUNCHES, 0, &out), 2);
+	assert_int_equal(view_stacks_folded(&page, STACK_LAUNCHES, 0, SIZE_MAX, &out), 2);
 	assert_string_equal(out.data, "python3 7;main (a:b.py:3);</script> (x&\"y'.py);cudaMalloc 2\n"
 				      "python3 7;[remark];cudaLaunchKernel 2\n");
 	strbuf_reset(&out);
-	assert_int_equal(view_stacks_folded(&page, STACK_BYTES_HELD, 0, &out), 2);
+	assert_int_equal(view_stacks_folded(&page, STACK_BYTES_HELD, 0, SIZE_MAX, &out), 2);
 	assert_string_equal(out.data,
 			    "python3 7;main (a:b.py:3);</script> (x&\"y'.py);cudaMalloc 1000000000000000\n");
 	strbuf_reset(&out);
-	assert_int_equal(view_stacks_folded(&page, STACK_SYNC_WAIT, 0, &out), 2);
+	assert_int_equal(view_stacks_folded(&page, STACK_SYNC_WAIT, 0, SIZE_MAX, &out), 2);
 	assert_int_equal(out.len, 0);
 	strbuf_done(&out);
 }
@@ -48,7 +48,7 @@ static void test_folded(void **state)
 /* Text that repeats its names is made in pieces. */
 static void test_pieces(void **state)
 {
-	enum { ROWS = 100000 };
+	enum { ROWS = 100000, PIECE = 1 << 20 };
 	struct stack_row *many = calloc(ROWS, sizeof(*many));
 	struct stack_page more = page;
 	struct strbuf out;
@@ -62,8 +62,8 @@ static void test_pieces(void **state)
 	more.rows_n = ROWS;
 	strbuf_init(&out, 0);
 	for (; row < ROWS; pieces++) {
-		row = view_stacks_folded(&more, STACK_LAUNCHES, row, &out);
-		assert_true(out.len < STACK_PIECE + 4096);
+		row = view_stacks_folded(&more, STACK_LAUNCHES, row, PIECE, &out);
+		assert_true(out.len < PIECE + 4096);
 		bytes += out.len;
 		strbuf_reset(&out);
 	}
