@@ -117,7 +117,7 @@ static const struct stack_limits stack_limits = {
 	.paths = 1 << 15,
 	.held = 1 << 17,
 	.processes = 1 << 14,
-	.renews = true,
+	.renew_ns = 600 * NSEC_PER_SEC,
 };
 
 int pipeline_new(sd_event *event, const struct pipeline_config *config, struct pipeline **ret_pipeline,

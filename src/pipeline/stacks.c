@@ -449,7 +449,7 @@ static void renew(struct stack_sums *s);
 
 void stack_sums_window(struct stack_sums *s, const struct trace_view *view)
 {
-	if (s->limits.renews)
+	if (s->limits.renew_ns > 0)
 		renew(s);
 	s->has_gpu_time = true;
 	for (uint32_t i = 0; i < s->rows_n; i++)
@@ -495,7 +495,7 @@ static void renew(struct stack_sums *s)
 {
 	struct python_stacks *python;
 
-	if (!s->engine || clock_mono_ns() - s->begin_ns < STACK_RENEW_NS || !is_full(s) ||
+	if (clock_mono_ns() - s->begin_ns < s->limits.renew_ns || !is_full(s) ||
 	    python_stacks_new(&python) < 0)
 		return;
 	tables_done(s);
@@ -507,7 +507,8 @@ static void renew(struct stack_sums *s)
 	s->unknown_version = 0;
 	s->sampled = false;
 	s->begin_ns = clock_mono_ns();
-	trace_engine_forget_stacks(s->engine);
+	if (s->engine)
+		trace_engine_forget_stacks(s->engine);
 }
 
 int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_stacks)

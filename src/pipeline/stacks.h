@@ -27,9 +27,8 @@ struct stack_limits {
 	uint32_t paths; /* stacks; at most PYTHON_PATHS */
 	uint32_t held; /* allocations that are not freed yet */
 	uint32_t processes;
-	bool renews; /* what is full begins anew, at most every STACK_RENEW_NS */
+	int64_t renew_ns; /* what is full begins anew, at most so often; 0: never */
 };
-#define STACK_RENEW_NS (600 * NSEC_PER_SEC)
 
 struct stack_sums;
 

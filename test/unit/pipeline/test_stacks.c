@@ -11,7 +11,7 @@
 
 enum { CODE = 0x1000, CHECK = 7, ROWS = 64, PATHS = 64, HELD = 32, PROCESSES = 64 };
 
-static const struct stack_limits limits = { ROWS, PATHS, HELD, PROCESSES };
+static const struct stack_limits limits = { ROWS, PATHS, HELD, PROCESSES, 1 };
 
 static int setup(void **state)
 {
@@ -200,6 +200,35 @@ static void rows_are_bounded(void **state)
 	assert_non_null(row_of(view, UINT32_MAX, "f1"));
 }
 
+/* What is full begins anew, with nothing of what was. */
+static void what_is_full_begins_anew(void **state)
+{
+	_cleanup_(stack_view_freep) struct stack_view *view = NULL;
+	const struct trace_view none = { .processes_n = 0 };
+
+	send_stack(*state, 1, TRACE_STACK_NONES + 1);
+	send_launch(*state, 1, TRACE_STACK_NONES + 1, 0);
+	send_memory(*state, TRACE_OP_ALLOC, 1, TRACE_STACK_NONES + 1, 1, 10);
+	stack_sums_window(*state, &none); /* not full */
+	assert_int_equal(stack_sums_view(*state, 0, &view), 0);
+	assert_true(sum_of(view, STACK_LAUNCHES) == 1);
+	stack_view_freep(&view);
+	for (uint32_t i = 1; i <= ROWS + PATHS; i++) {
+		send_stack(*state, 1, TRACE_STACK_NONES + i);
+		send_launch(*state, 1, TRACE_STACK_NONES + i, 0);
+	}
+	stack_sums_window(*state, &none);
+	send_memory(*state, TRACE_OP_FREE, 1, TRACE_STACK_NONES + 1, 1, 0);
+	assert_int_equal(stack_sums_view(*state, 0, &view), 0);
+	assert_int_equal(view->page.rows_n, 0);
+	assert_null(view->page.incomplete);
+	stack_view_freep(&view);
+	send_stack(*state, 1, TRACE_STACK_NONES + 1);
+	send_launch(*state, 1, TRACE_STACK_NONES + 1, 0);
+	assert_int_equal(stack_sums_view(*state, 0, &view), 0);
+	assert_true(row_of(view, 1, "f1")->weights[STACK_LAUNCHES] == 1);
+}
+
 static void the_least_are_added_up(void **state)
 {
 	_cleanup_(stack_view_freep) struct stack_view *view = NULL;
@@ -227,6 +256,7 @@ int main(void)
 		TEST(bytes_are_held_until_they_are_freed),
 		TEST(others_cost_a_process_nothing),
 		TEST(rows_are_bounded),
+		TEST(what_is_full_begins_anew),
 		TEST(the_least_are_added_up),
 	};
 
