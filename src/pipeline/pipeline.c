@@ -68,7 +68,7 @@ static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *user
 		interpreters_over(&pipeline->interpreters, (pid_t)tgid);
 	}
 	if (pipeline->torch)
-		torch_process_over(pipeline->torch, tgid);
+		torch_process_over(pipeline->torch, tgid, incarnation);
 	pipeline_forget_environment(pipeline, tgid);
 	if (pipeline->symbols)
 		symbols_forget(pipeline->symbols, (pid_t)tgid, incarnation);

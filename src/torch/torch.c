@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "activity/incarnations.h"
 #include "activity/pool.h"
 #include "base/hashmap.h"
 #include "base/saturated.h"
@@ -27,6 +28,8 @@ struct row {
 
 struct torch_traced {
 	uint32_t tgid;
+	uint64_t incarnation; /* 0: not known */
+	uint64_t first_ns; /* of its first event */
 	bool over;
 	struct torch_process shown; /* without names' and devices' places, comm */
 	struct torch_memory memories[TORCH_DEVICES_MAX];
@@ -39,6 +42,7 @@ struct torch_traced {
 struct torch {
 	uint32_t series, series_used;
 	bool keep, doubtful;
+	struct incarnations incarnations;
 	struct pool blocks;
 	struct torch_traced *processes[TORCH_PROCESSES_MAX];
 	uint32_t processes_n;
@@ -124,9 +128,9 @@ static struct torch_traced *traced_find(const struct torch *torch, uint32_t tgid
 	return NULL;
 }
 
-static struct torch_traced *traced_get(struct torch *torch, uint32_t tgid)
+static struct torch_traced *traced_get(struct torch *torch, const struct trace_header *event)
 {
-	struct torch_traced *p = traced_find(torch, tgid);
+	struct torch_traced *p = traced_find(torch, event->tgid);
 
 	if (p || torch->processes_n == TORCH_PROCESSES_MAX)
 		return p;
@@ -139,21 +143,36 @@ static struct torch_traced *traced_get(struct torch *torch, uint32_t tgid)
 		traced_free(torch, p);
 		return NULL;
 	}
-	p->tgid = tgid;
+	p->tgid = event->tgid;
+	p->incarnation = incarnations_of(&torch->incarnations, p->tgid);
+	p->first_ns = event->time_ns;
 	p->shown.has_series = torch->series_used < torch->series;
 	torch->series_used += p->shown.has_series;
 	torch->processes[torch->processes_n++] = p;
 	return p;
 }
 
-void torch_process_over(struct torch *torch, uint32_t tgid)
+static void traced_end(struct torch *torch, struct torch_traced *p)
+{
+	p->over = true;
+	blocks_end(torch, p);
+}
+
+void torch_process_over(struct torch *torch, uint32_t tgid, uint64_t incarnation)
 {
 	struct torch_traced *p = traced_find(torch, tgid);
 
-	if (!p)
-		return;
-	p->over = true;
-	blocks_end(torch, p);
+	if (p && incarnation_is(p->incarnation, incarnation))
+		traced_end(torch, p);
+}
+
+static void process_event(struct torch *torch, const struct trace_header *event, uint32_t size)
+{
+	struct torch_traced *p = traced_find(torch, event->tgid);
+
+	incarnations_event(&torch->incarnations, event, size);
+	if (p && incarnation_ends(&p->incarnation, p->first_ns, event, size))
+		traced_end(torch, p);
 }
 
 void torch_call_process(struct torch *torch, uint32_t tgid, const char *comm)
@@ -332,11 +351,11 @@ void torch_event(struct torch *torch, const struct trace_header *event, uint32_t
 
 	if (event->type == TRACE_EVENT_PROCESS || event->type == TRACE_EVENT_EXEC ||
 	    event->type == TRACE_EVENT_EXIT)
-		torch_process_over(torch, event->tgid);
+		process_event(torch, event, size);
 	if (!torch_is_event(event) ||
 	    size < (event->type == TRACE_EVENT_CALL ? sizeof(struct trace_call) : sizeof(struct trace_name)))
 		return;
-	p = traced_get(torch, event->tgid);
+	p = traced_get(torch, event);
 	if (p)
 		take_event(torch, p, event);
 }

@@ -47,7 +47,8 @@ bool torch_is_event(const struct trace_header *event);
 void torch_event(struct torch *torch, const struct trace_header *event, uint32_t size);
 /* Events of a process, or of any (@tgid 0), were lost. */
 void torch_lost(struct torch *torch, uint32_t tgid);
-void torch_process_over(struct torch *torch, uint32_t tgid);
+/* 0: any incarnation. */
+void torch_process_over(struct torch *torch, uint32_t tgid, uint64_t incarnation);
 
 /* What the process is called: shown also after it has ended, if it is kept. */
 void torch_call_process(struct torch *torch, uint32_t tgid, const char *comm);

@@ -59,9 +59,10 @@ static void name(struct torch *torch, uint8_t op, uint64_t handle, uint64_t time
 	torch_event(torch, &event->header, sizeof(room));
 }
 
-static void life(struct torch *torch, uint32_t pid, uint8_t type)
+static void life(struct torch *torch, uint8_t type, uint64_t incarnation)
 {
-	const struct trace_process event = { .header = { .tgid = pid, .type = type } };
+	const struct trace_process event = { .header = { .tgid = PID, .type = type },
+					     .incarnation = incarnation };
 
 	torch_event(torch, &event.header, sizeof(event));
 }
@@ -134,7 +135,7 @@ static void operators_hold_what_was_not_freed(void **state)
 	assert_int_equal(held(torch, LINEAR), 250);
 	assert_int_equal(torch_operators(torch)[ADD].allocated_bytes, 500);
 	assert_false(torch_is_doubtful(torch));
-	life(torch, PID, TRACE_EVENT_EXIT);
+	life(torch, TRACE_EVENT_EXIT, 0);
 	assert_int_equal(held(torch, LINEAR), 0);
 	assert_int_equal(torch_operators(torch)[LINEAR].allocated_bytes, 250);
 }
@@ -149,7 +150,7 @@ static void addresses_are_of_one_process(void **state)
 	memory(torch, ADD, 0x1000, 100, 0, 0);
 	call(torch, TRACE_OP_TORCH_MEMORY, &other);
 	assert_int_equal(held(torch, ADD), 100);
-	life(torch, PID, TRACE_EVENT_EXEC);
+	life(torch, TRACE_EVENT_EXEC, 0);
 	assert_int_equal(held(torch, ADD), 0);
 	assert_int_equal(held(torch, LINEAR), 1);
 }
@@ -255,7 +256,7 @@ static void what_has_ended_is_shown_once(void **state)
 	struct torch_view *view;
 
 	memory(torch, ADD, 0x1000, 100, 100, 1000);
-	life(torch, PID, TRACE_EVENT_EXIT);
+	life(torch, TRACE_EVENT_EXIT, 0);
 	view = window(torch, 1);
 	assert_true(view->processes[0].exited);
 	assert_true(view->processes[0].has_series);
@@ -265,6 +266,25 @@ static void what_has_ended_is_shown_once(void **state)
 	view = window(torch, 1);
 	assert_true(view->processes[0].has_series);
 	free(view);
+}
+
+/* What is said of an earlier process with its PID, late or twice, does not end it. */
+static void only_its_own_end_ends_it(void **state)
+{
+	struct torch *torch = *state;
+	struct torch_view *view;
+
+	life(torch, TRACE_EVENT_PROCESS, 7);
+	memory(torch, ADD, 0x1000, 100, 100, 1000);
+	life(torch, TRACE_EVENT_PROCESS, 7);
+	life(torch, TRACE_EVENT_EXIT, 5);
+	torch_process_over(torch, PID, 5);
+	assert_int_equal(held(torch, ADD), 100);
+	view = window(torch, 1);
+	assert_false(view->processes[0].exited);
+	free(view);
+	torch_process_over(torch, PID, 7);
+	assert_int_equal(held(torch, ADD), 0);
 }
 
 static void of_others_nothing_is_taken(void **state)
@@ -296,6 +316,7 @@ int main(void)
 		TEST(allocations_are_bounded),
 		TEST(lost_events_are_said),
 		TEST(what_has_ended_is_shown_once),
+		TEST(only_its_own_end_ends_it),
 		TEST(of_others_nothing_is_taken),
 	};
 
