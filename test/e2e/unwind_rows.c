@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* FILE: its rows as src/unwind makes them: "ADDRESS KIND CFA FP_SAVED FP", an enum by number. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/fd.h"
+#include "unwind/private.h"
+
+int main(int argc, char **argv)
+{
+	static const struct unwind_rule none = { .kind = UNWIND_NONE };
+	_cleanup_close_ int fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
+	struct rules rules = { .rules = calloc(UNWIND_RULES, sizeof(*rules.rules)) };
+	struct making making;
+	uint32_t zero;
+	int r;
+
+	if (!rules.rules || rules_add(&rules, &none, &zero) < 0 || making_begin(&making, fd) < 0)
+		return 1;
+	while ((r = making_step(&making, &rules)) > 0)
+		;
+	for (uint32_t i = 0; i < making.rows_n; i++) {
+		const struct unwind_rule *rule = &rules.rules[making.rows[i].rule];
+
+		printf("%llx %u %d %u %d\n", (unsigned long long)(making.base + making.rows[i].pc),
+		       rule->kind, rule->cfa, rule->fp_saved, rule->fp);
+	}
+	making_done(&making);
+	hashmap_done(&rules.by);
+	free(rules.rules);
+	return r < 0;
+}
