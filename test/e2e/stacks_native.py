@@ -32,10 +32,10 @@ class Symbols:
         return {name for start, n, name in self.symbols[max(0, i - 64):i] if start <= offset < start + n}
 
 
-def traced(program, *argv, of="all"):
+def traced(program, *argv, of="all", flags=()):
     """bytes -> frames, the innermost first."""
     with tempfile.TemporaryDirectory() as tmp:
-        done = command("trace", f"--stacks={tmp}/x.folded", f"--stacks-of={of}", "--weight=bytes_held", "--", program, *argv, env=ENV)
+        done = command("trace", f"--stacks={tmp}/x.folded", f"--stacks-of={of}", "--weight=bytes_held", *flags, "--", program, *argv, env=ENV)
         equal(done.returncode, 0, done.stderr)
         with open(f"{tmp}/x.folded") as file:
             lines = [line.rstrip("\n").rsplit(" ", 1) for line in file]
@@ -90,6 +90,20 @@ def test_frames_without_frame_pointers():
 def test_frames_with_frame_pointers():
     tracing()
     check_program("kept")
+
+
+def test_through_a_return_probe():
+    """The return address that a probe has replaced is told."""
+    tracing()
+    library = f"{BUILD}/test/e2e/libnative_probed.so"
+    with tempfile.TemporaryDirectory() as tmp:
+        stacks = traced(f"{BUILD}/test/e2e/native_omitted", f"{tmp}/truth", library, of="native",
+                        flags=["--probe=libnative_probed.so:through returns"]).values()
+        with open(f"{tmp}/truth") as file:
+            assert file.read().splitlines()[-1].endswith(" ?"), "the C library's own unwinder passes the probe: is there one?"
+    through = [[f.split(" ")[0] for f in s] for s in stacks if s[-1].startswith("_start ") and "through (libnative_probed.so)" in s]
+    equal(len(through), 1, f"stacks through the library: {stacks}")
+    equal(through[0][:5], ["allocate", "inner", "through", "run", "main"])
 
 
 def test_made_code():
