@@ -23,6 +23,7 @@ BENCHES = {
     "symbolize": "Naming kernels: 20 processes of one library of PyTorch's size",
     "inspecting": "Reading CUDA binaries (gpusonde inspect --json)",
     "dcgm": "Reading a page of a DCGM exporter: 200 MB, 400 rows",
+    "kube_api": "Asking the Kubernetes API: this node's pods, and thousands of another",
     "trace_probes": "Tracing: what a probe costs the traced thread",
     "trace_stacks": "Tracing: the stack of functions at a call",
     "timelines": "Tracing: timelines (gpusonde trace --timeline)",
@@ -48,7 +49,7 @@ PAGE = "docs/benchmarks.md"
 
 def section(name):
     """Runs a benchmark; returns its table and whether it keeps its promises."""
-    rows = importlib.import_module(name).run()
+    rows = list(importlib.import_module(name).run())
     lines = ["## " + BENCHES[name], "", f"{datetime.date.today()}, {machine()}", "", "| figure | measured | promise | |",
              "| --- | ---: | --- | --- |"]
     lines += [f"| {row.name} | {row.figure()} | {row.promise()} | {row.verdict()} |" for row in rows]
