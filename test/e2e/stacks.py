@@ -222,7 +222,8 @@ def test_sample():
     for name, calls in ("often", 20000), ("seldom", 5000):
         deviation = math.sqrt(calls * (8 - 1))
         assert abs(sums[name] - calls) < 6 * deviation, f"{name}: {sums[name]} of {calls}, +- {deviation:.0f}"
-        assert sums[name] != calls, "all of them: no sample was taken"
+    # One of them may be hit by chance.
+    assert (sums["often"], sums["seldom"]) != (20000, 5000), "all of them: no sample was taken"
 
 
 FLOOD = REPEATED.replace("20000", "200000").replace("5000", "50000")
