@@ -8,7 +8,7 @@ import ssl
 PATHS = {"Namespace": "/api/v1/namespaces", "Pod": "/api/v1/namespaces/{}/pods", "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
          "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets", "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets",
          "Job": "/apis/batch/v1/namespaces/{}/jobs", "CronJob": "/apis/batch/v1beta1/namespaces/{}/cronjobs",
-         "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses", "Node": "/api/v1/nodes", "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts"}
+         "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses", "Node": "/api/v1/nodes", "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts", "Secret": "/api/v1/namespaces/{}/secrets"}
 
 APPLIED = "application/apply-patch+yaml"
 OF_THE_CLUSTER = ("Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
@@ -59,6 +59,9 @@ class Api:
             if why.status != 404:
                 raise
             return None
+
+    def merge(self, kind, name, changes, namespace="default"):
+        self.request("PATCH", f"{PATHS[kind].format(namespace)}/{name}", json.dumps(changes), "application/merge-patch+json")
 
     def label_node(self, name, **labels):
         self.request("PATCH", f"{PATHS['Node']}/{name}", json.dumps({"metadata": {"labels": labels}}), "application/merge-patch+json")

@@ -5,7 +5,6 @@ test's. Neither root nor cgroups are needed.
 """
 import base64
 import contextlib
-import http.client
 import json
 import os
 import secrets
@@ -16,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from kube import components
+from kube import components, etcd
 from kube.api import Api, Refused
 from lib import fetch
 from lib.e2e import BUILD, Skip, contains, environment, equal, run, wait_for
@@ -132,16 +131,6 @@ class Plane:
         return self.write(f"config-{user}", json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [
             {"name": "c", "context": {"cluster": "k", "user": "u"}}], "users": [{"name": "u", "user": {"token": self.tokens[user]}}], "clusters": [
                 {"name": "k", "cluster": {"server": f"https://127.0.0.1:{self.port}", "certificate-authority-data": ca}}]}))
-
-    def compact(self):
-        """etcd forgets what was before now."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=30)
-        with contextlib.closing(connection):
-            def call(path, **body):
-                connection.request("POST", f"/v3/{path}", json.dumps(body))
-                return json.loads(connection.getresponse().read())
-            revision = call("kv/range", key=base64.b64encode(b"x").decode())["header"]["revision"]
-            call("kv/compaction", revision=revision, physical=True)
 
     def close(self):
         for name in reversed(list(self.running)):
@@ -305,7 +294,7 @@ def test_the_server_is_away_and_etcd_compacted():
         there.start_server()
         remove(there, "/api/v1/namespaces/default/pods/goes")
         make(there, plain_pod("comes"))
-        there.compact()
+        etcd.compact(there.etcd_port)
         k.until(lambda a: a["outcome"] == "ok" and "comes" in of_pods(a), "that it goes on", START_S)
         equal(of_pods(k.ask())["stays"], ("Pod", "stays"))
         # Where it was is forgotten by etcd and by the server's cache, which is new.
@@ -314,7 +303,7 @@ def test_the_server_is_away_and_etcd_compacted():
         there.start_server()
         for n in range(150):
             make(there, plain_pod(f"more-{n}", OTHER))
-        there.compact()
+        etcd.compact(there.etcd_port)
         k.until(lambda a: a["outcome"] == "ok", "that it goes on, or lists again", START_S)
         make(there, plain_pod("last"))
         k.until(lambda a: "last" in of_pods(a), "a pod that came later")

@@ -91,15 +91,27 @@ class Cluster:
     def deploy(self, **values):
         """The chart with all that it switches on by itself, and these values; its pod is a new one."""
         before = self.agent_pod["metadata"]["uid"] if self.agent_pod else None
-        for document in rendered({"namespace": {"create": True}, "image": IMAGE, **values}):
+        # Nobody answers at the Service's address here, which kube-proxy would lead to the server.
+        server = {"GPUSONDE_KUBE_SERVER": f"https://{sandbox.ADDRESS}:{node.API_PORT}"}
+        for document in rendered({"namespace": {"create": True}, "image": IMAGE, "env": server, **values}):
             self.api.apply(document)
-        self.agent_pod = wait_for(lambda: next((p for p in self.api.list("Pod", "gpusonde") if p["metadata"]["uid"] != before and
-                                                p["status"].get("podIP") and is_ready(p)), None), "the agent's pod", 180)
+        self.find_agent(before)
+
+    def find_agent(self, before=None):
+        """Waits for the agent in a pod of another UID than @before."""
+        # What the API server says of a pod may be of before the node was lost: its address, too.
+        wait_for(lambda: self.look_for_agent(before), "the agent in its pod, with all GPUs on its page", 600)
+
+    def look_for_agent(self, before):
+        pod_of = next((p for p in self.api.list("Pod", "gpusonde") if p["metadata"]["uid"] != before and p["status"].get("podIP") and is_ready(p)), None)
+        if not pod_of:
+            return False
         # A socket's path has room for 107 bytes.
-        link = f"{self.node.folder}/agent-{self.agent_pod['metadata']['name']}"
-        os.symlink(f"{node.KUBELET}/pods/{self.agent_pod['metadata']['uid']}/volumes/kubernetes.io~empty-dir/run", link)
-        self.agent = reports.Remote(self.agent_pod["status"]["podIP"], f"{link}/gpusonde.sock")
-        wait_for(lambda: is_ready_agent(self.agent) and len(values_of(self.agent, "gpusonde_gpu_present")) == GPUS, "the agent's page to have all GPUs")
+        link = f"{self.node.folder}/agent-{pod_of['metadata']['name']}"
+        if not os.path.lexists(link):
+            os.symlink(f"{node.KUBELET}/pods/{pod_of['metadata']['uid']}/volumes/kubernetes.io~empty-dir/run", link)
+        self.agent_pod, self.agent = pod_of, reports.Remote(pod_of["status"]["podIP"], f"{link}/gpusonde.sock")
+        return is_ready_agent(self.agent) and len(values_of(self.agent, "gpusonde_gpu_present")) == GPUS
 
     def agent_log(self):
         name, uid = (self.agent_pod["metadata"][k] for k in ("name", "uid"))
@@ -135,7 +147,7 @@ class Cluster:
     def web(self):
         """PID -> owner of its processes, when all are there."""
         self.start_web()
-        return wait_for(lambda: len(of := {pid: o for pid, o in self.workers().items() if o and o[1].startswith("web")}) == 4 and of, "the Deployment", 120)
+        return wait_for(lambda: len(of := {pid: o for pid, o in self.workers().items() if o and o[1].startswith("web")}) == 4 and of, "the Deployment", 300)
 
     def gone(self, program):
         wait_for(lambda: f"{PREFIX}{program}" not in reports.working().values(), f"all of {program} to be gone", 120)

@@ -18,7 +18,7 @@ SUBNET = "10.244.0.0/24"
 KUBELET = "/var/lib/kubelet"
 MANIFESTS = "/var/lib/kubelet-manifests"
 CONTAINERD = "/run/containerd/containerd.sock"
-START_S = 180 # of a part; the machine may be busy
+START_S = 600 # of a part; the machine may be busy
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 KUBECONFIG = """apiVersion: v1
@@ -159,24 +159,42 @@ class Node:
         token = secrets.token_hex(16)
         self.api = api.Api(API_PORT, token)
         self.kubeconfig = self.write("kubeconfig", KUBECONFIG.format(port=API_PORT, token=token))
-        tokens = self.write("tokens.csv", f'{token},admin,admin,"system:masters"\n')
-        key = f"{self.folder}/accounts.key"
-        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        self.write("tokens.csv", f'{token},admin,admin,"system:masters"\n')
+        self.make_signing_key()
+        self.start_control_plane()
+
+    @property
+    def signing_key(self):
+        return f"{self.folder}/accounts.key"
+
+    def make_signing_key(self):
+        """Of service accounts' tokens."""
+        subprocess.run(["openssl", "genrsa", "-out", self.signing_key, "2048"], check=True, capture_output=True)
+
+    def start_control_plane(self):
         program = self.components.program
         url = f"http://127.0.0.1:{ETCD_PORT}"
         self.spawn("etcd", program("etcd"), "--name=k", f"--data-dir={self.folder}/etcd", "--unsafe-no-fsync", f"--listen-client-urls={url}",
                    f"--advertise-client-urls={url}", "--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
                    "--initial-cluster=k=http://127.0.0.1:2380")
-        self.spawn("kube-apiserver", program("kube-apiserver"), f"--etcd-servers={url}", "--bind-address=127.0.0.1",
+        self.start_api_server()
+        self.spawn("kube-controller-manager", program("kube-controller-manager"), f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--port=0",
+                   "--secure-port=0", "--use-service-account-credentials=false", f"--service-account-private-key-file={self.signing_key}",
+                   f"--root-ca-file={self.folder}/certificates/apiserver.crt")
+        self.spawn("kube-scheduler", program("kube-scheduler"), f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--port=0", "--secure-port=0")
+
+    def start_api_server(self):
+        self.spawn("kube-apiserver", self.components.program("kube-apiserver"), f"--etcd-servers=http://127.0.0.1:{ETCD_PORT}", "--bind-address=0.0.0.0",
                    f"--advertise-address={sandbox.ADDRESS}", f"--secure-port={API_PORT}",
-                   "--insecure-port=0", f"--cert-dir={self.folder}/certificates", f"--token-auth-file={tokens}", "--authorization-mode=RBAC",
-                   "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
-                   f"--service-account-signing-key-file={key}", "--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none",
+                   "--insecure-port=0", f"--cert-dir={self.folder}/certificates", f"--token-auth-file={self.folder}/tokens.csv", "--authorization-mode=RBAC",
+                   "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={self.signing_key}",
+                   f"--service-account-signing-key-file={self.signing_key}", "--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none",
                    "--allow-privileged=true")
         self.until("kube-apiserver", self.api.is_ready, "the API server to be ready")
-        self.spawn("kube-controller-manager", program("kube-controller-manager"), f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--port=0",
-                   "--secure-port=0", "--use-service-account-credentials=false", f"--service-account-private-key-file={key}")
-        self.spawn("kube-scheduler", program("kube-scheduler"), f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--port=0", "--secure-port=0")
+
+    def kill(self, name):
+        self.started[name].kill()
+        self.started[name].wait()
 
     def runtime(self):
         self.write("cni/10-node.conflist", json.dumps(CNI))
@@ -187,12 +205,16 @@ class Node:
         os.chmod(wrapper, 0o755)
         config = CONTAINERD_CONFIG.format(folder=self.folder, socket=CONTAINERD, pause=images.PAUSE, runc=runc, cni=self.components.cni,
                                           oom="false" if may_lower_oom() else "true")
-        self.spawn("containerd", self.components.program("containerd"), "-c", self.write("containerd.toml", config))
-        self.until("containerd", lambda: self.ctr("version").returncode == 0, "containerd to answer")
+        self.write("containerd.toml", config)
+        self.start_containerd()
         images.write_all(f"{self.folder}/images.tar", self.components.program("busybox"), self.scenario, self.programs)
         done = self.ctr("images", "import", f"{self.folder}/images.tar")
         if done.returncode:
             raise AssertionError(f"ctr images import: {done.stderr}")
+
+    def start_containerd(self):
+        self.spawn("containerd", self.components.program("containerd"), "-c", f"{self.folder}/containerd.toml")
+        self.until("containerd", lambda: self.ctr("version").returncode == 0, "containerd to answer")
 
     def ctr(self, *args):
         return subprocess.run([self.components.program("ctr"), "-a", CONTAINERD, "-n", "k8s.io", *args], capture_output=True, text=True, check=False,
