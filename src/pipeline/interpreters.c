@@ -5,38 +5,65 @@
 
 #include "python/find.h"
 
-/* Whether it need not be looked for again: found, of a version that is not known, or not readable. */
-static bool interpreter_set(struct trace_engine *engine, pid_t pid)
-{
-	struct trace_python python;
-	uint32_t version = 0;
-	int r = python_find("/proc", pid, &version, &python);
-
-	if (r == 0)
-		trace_engine_set_python(engine, pid, &python);
-	return r != -ENOENT;
-}
-
 static void pending_drop(struct interpreters *interpreters, unsigned i)
 {
 	interpreters->pending[i] = interpreters->pending[--interpreters->pending_n];
 }
 
+/* It is looked for again only where there was none. */
+static void on_found(pid_t pid, int r, _unused_ uint32_t version, const struct trace_python *python,
+		     void *userdata)
+{
+	struct interpreters *interpreters = userdata;
+
+	if (r == 0)
+		trace_engine_set_python(interpreters->engine, pid, python);
+	if (r != -ENOENT)
+		interpreters_over(interpreters, pid);
+}
+
+static void look(struct interpreters *interpreters, pid_t pid)
+{
+	struct trace_python python;
+	uint32_t version = 0;
+
+	if (!interpreters->finder)
+		on_found(pid, python_find("/proc", pid, &version, &python), version, &python, interpreters);
+	else if (python_finder_ask(interpreters->finder, pid) == -ESRCH)
+		interpreters_over(interpreters, pid);
+}
+
+int interpreters_set_finder(struct interpreters *interpreters, sd_event *event)
+{
+	return python_finder_new(event, NULL, on_found, interpreters, &interpreters->finder);
+}
+
+void interpreters_done(struct interpreters *interpreters)
+{
+	python_finder_free(interpreters->finder);
+}
+
 void interpreters_mapped(struct interpreters *interpreters, struct trace_engine *engine, pid_t pid)
 {
+	interpreters->engine = engine;
 	interpreters_over(interpreters, pid);
-	if (interpreter_set(engine, pid) || interpreters->pending_n == INTERPRETERS_PENDING)
-		return;
-	interpreters->pending[interpreters->pending_n].pid = pid;
-	interpreters->pending[interpreters->pending_n++].tries = 0;
+	if (interpreters->pending_n < INTERPRETERS_PENDING) {
+		interpreters->pending[interpreters->pending_n].pid = pid;
+		interpreters->pending[interpreters->pending_n++].tries = 0;
+	}
+	look(interpreters, pid);
 }
 
 void interpreters_again(struct interpreters *interpreters, struct trace_engine *engine)
 {
-	for (unsigned i = interpreters->pending_n; i-- > 0;)
-		if (interpreter_set(engine, interpreters->pending[i].pid) ||
-		    ++interpreters->pending[i].tries == INTERPRETERS_TRIES)
+	interpreters->engine = engine;
+	for (unsigned i = interpreters->pending_n; i-- > 0;) {
+		pid_t pid = interpreters->pending[i].pid;
+
+		if (++interpreters->pending[i].tries == INTERPRETERS_TRIES)
 			pending_drop(interpreters, i);
+		look(interpreters, pid);
+	}
 }
 
 void interpreters_over(struct interpreters *interpreters, pid_t pid)

@@ -7,12 +7,15 @@
 
 #include <sys/types.h>
 
+#include "python/finder.h"
 #include "trace/engine.h"
 
 enum { INTERPRETERS_PENDING = 256, INTERPRETERS_TRIES = 10 };
 
 /* All zeros at the start. */
 struct interpreters {
+	struct python_finder *finder; /* NULL: this process looks for interpreters itself */
+	struct trace_engine *engine; /* as of the newest call */
 	struct {
 		pid_t pid;
 		unsigned tries;
@@ -20,6 +23,9 @@ struct interpreters {
 	unsigned pending_n;
 };
 
+/* Others' programs are read by a helper, of which @event is the loop. -errno. */
+int interpreters_set_finder(struct interpreters *interpreters, sd_event *event);
+void interpreters_done(struct interpreters *interpreters);
 /* A process maps a probed file. */
 void interpreters_mapped(struct interpreters *interpreters, struct trace_engine *engine, pid_t pid);
 /* Once a second or so, and when something more is mapped. */

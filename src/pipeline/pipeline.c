@@ -148,8 +148,9 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 	}
 	if (config->python) {
 		pipeline->python = python_figures_new(config->series, false);
-		if (!pipeline->python)
-			return -ENOMEM;
+		r = pipeline->python ? interpreters_set_finder(&pipeline->interpreters, event) : -ENOMEM;
+		if (r < 0)
+			return r;
 	}
 	if (config->operators) {
 		pipeline->torch = torch_new(config->series, config->keep_ended);
@@ -180,6 +181,7 @@ void pipeline_free(struct pipeline *pipeline)
 	cuda_free(pipeline->cuda);
 	nccl_free(pipeline->nccl);
 	blas_free(pipeline->blas);
+	interpreters_done(&pipeline->interpreters);
 	python_figures_free(pipeline->python);
 	torch_free(pipeline->torch);
 	stack_sums_free(pipeline->stacks);

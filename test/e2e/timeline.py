@@ -16,8 +16,8 @@ SIM = f"{BUILD}/sim/cuda"
 ENV = environment(LD_LIBRARY_PATH=SIM, GPUSONDE_NVML_LIBRARY=SIMULATED, GPUSONDE_SIM_SCENARIO=SCENARIO, GPUSONDE_SIM_CUDA_KERNEL_US="50")
 SCRIPT = ("alloc 4096; copy h2d 4096; repeat 30; launch 3 64; end; sync; threads 3; stream create; repeat 10; launch; end; sync stream; end;"
           "bad alloc; fork; launch; sync; end; free")
-# Calls whose return is not probed are marks, not slices.
-ENTRIES = {"__cudaRegisterFunction", "__cudaRegisterFatBinary"}
+# Registers a kernel: nothing that the program does.
+REGISTERS = "__cudaRegisterFunction"
 
 
 def traced(path, *program, flags=(), env=ENV):
@@ -30,7 +30,7 @@ def traced(path, *program, flags=(), env=ENV):
 
 def counted(sums):
     """function -> calls, nested ones too, of all processes."""
-    return collections.Counter({call["api"]: call["count"] for call in sums["calls"] if call["count"]})
+    return collections.Counter({call["api"]: call["count"] for call in sums["calls"] if call["count"] and call["api"] != REGISTERS})
 
 
 def perfetto_of(path, whole=True):
@@ -127,6 +127,43 @@ def test_gpus():
     assert abs(clocks[3] - sync.end) < 60e9, f"{clocks} and {sync}"
     throttled = [s for s in timeline.slices if s.track.name == "clocks throttled by"]
     assert throttled and all(s.track.parent in gpus and s.begin < s.end for s in throttled), throttled
+
+
+def test_layers():
+    """PyTorch's allocators are curves, its ranges marks; operators are said of the calls that they make."""
+    program, times = f"{BUILD}/test/e2e/calls_operators", 50
+    with tempfile.TemporaryDirectory() as tmp:
+        _, sums = traced(f"{tmp}/x.pftrace", program, "train", flags=["--torch"])
+        timeline = perfetto_of(f"{tmp}/x.pftrace")
+        _, _ = traced(f"{tmp}/y.pftrace", program, flags=["--torch"])
+        operators = perfetto_of(f"{tmp}/y.pftrace")
+    (memory,) = sums["torch"]["processes"][0]["allocators"]
+    curve = [v for v in timeline.values if v.track.name == "cuda:3 allocated, bytes"]
+    equal(len(curve), memory["allocations"] + memory["frees"], "each change")
+    equal((curve[-1].value, max(v.value for v in curve)), (memory["allocated_bytes"], memory["allocated_peak_bytes"]))
+    equal(timeline.tracks[curve[0].track.parent].kind, "process")
+    marks = collections.Counter((i.name, i.category) for i in timeline.instants)
+    equal(marks["Optimizer.step#SGD.step", "torch"], times)
+    equal(marks["out of memory", "torch"], 1)
+    equal(sum(n for (name, category), n in marks.items() if category == "torch" and "backward" in name), 2 * times, marks)
+    launches = collections.Counter(s.args.get("operator") for s in operators.slices if "LaunchKernel" in s.name)
+    equal(launches, {"add.Tensor": 6 * times, "linear": 2 * times, "mm": times, None: times})
+
+
+def test_python():
+    """Waits for the interpreter's lock are on the threads that wait, as long as they were."""
+    with tempfile.TemporaryDirectory() as tmp:
+        done, sums = traced(f"{tmp}/x.pftrace", "/usr/bin/python3", f"{SOURCE}/test/e2e/gil_calls.py", "waits", "0.3", flags=["--python"])
+        timeline = perfetto_of(f"{tmp}/x.pftrace")
+    waits = [s for s in timeline.slices if s.name == "wait for the GIL"]
+    told = [i for i in timeline.instants if i.name == "wait for the GIL"]
+    equal({e.category for e in waits + told}, {"python"})
+    (process,) = sums["python"]["processes"]
+    equal(len(waits) + sum(i.args["waits"] for i in told), process["gil_waits"]["count"])
+    seconds = sum(s.end - s.begin for s in waits) + sum(i.args["total_ns"] for i in told)
+    assert abs(seconds / 1e9 - process["gil_waits"]["seconds"]) < 1e-6, f"{seconds} ns and {process}"
+    want = int(done.stdout.split()[0])
+    assert any(e.track.tid == want for e in waits + told), waits + told
 
 
 def test_killed():

@@ -18,12 +18,10 @@
 
 enum { GPU_NAME = 64, TRACK_NAME = GPU_NAME + 32 };
 
-/* Of what its library is. */
-static const uint8_t categories[TRACE_LAYERS] = {
-	[TRACE_LAYER_CUDA] = TIMELINE_CUDA,       [TRACE_LAYER_BLAS] = TIMELINE_BLAS,
-	[TRACE_LAYER_NCCL] = TIMELINE_NCCL,       [TRACE_LAYER_TORCH] = TIMELINE_TORCH,
-	[TRACE_LAYER_PYTHON] = TIMELINE_PYTHON,   [TRACE_LAYER_USER] = TIMELINE_USER,
-	[TRACE_LAYER_USER_ENTRY] = TIMELINE_USER,
+static const uint8_t categories[PROBE_LIBRARIES] = {
+	[PROBE_CUDA] = TIMELINE_CUDA,     [PROBE_CUDART] = TIMELINE_CUDA,   [PROBE_CUBLAS] = TIMELINE_BLAS,
+	[PROBE_CUBLASLT] = TIMELINE_BLAS, [PROBE_CUDNN] = TIMELINE_BLAS,    [PROBE_NCCL] = TIMELINE_NCCL,
+	[PROBE_TORCH] = TIMELINE_TORCH,   [PROBE_PYTHON] = TIMELINE_PYTHON, [PROBE_USER] = TIMELINE_USER,
 };
 
 bool trace_timeline_format(const char *path, enum timeline_format *ret_format)
@@ -84,6 +82,14 @@ static bool add_track(struct trace_timeline *t, struct timeline_track *track, co
 {
 	return trace_timeline_text(t, name, &track->name) && trace_timeline_track(t, track, ret_track) &&
 	       hashmap_put(by, key, *ret_track) == 0;
+}
+
+bool timeline_child(struct trace_timeline *t, struct timeline_track *track, const char *name,
+		    struct hashmap *by, uint64_t id, uint32_t *ret_track)
+{
+	uint64_t key = key_in(track->parent, id);
+
+	return hashmap_get(by, key, ret_track) || add_track(t, track, name, by, key, ret_track);
 }
 
 static bool process_track(struct trace_timeline *t, uint32_t tgid, const char *comm, uint32_t *ret_track)
@@ -227,20 +233,53 @@ static void put_launch(struct trace_timeline *t, struct timeline_event *event, c
 	put_arg(t, event, "stream", TIMELINE_POINTER, raw->launch.stream);
 }
 
-/* Text of a call's number, made at its first event. */
-static bool call_text(struct trace_timeline *t, uint16_t call, bool is_operator, uint32_t *ret_text)
+/* Text of a call's number, made at its first event: what PyTorch has is named as PyTorch does. */
+static bool call_text(struct trace_timeline *t, uint16_t call, uint32_t *ret_text)
 {
-	uint32_t *known = is_operator ? &t->operators[call] : &t->symbols[call];
+	const struct probe *probe = probe_at(call);
+	const char *text = probe->symbol;
 	char name[TORCH_NAME_MAX];
 
-	if (!*known) {
-		torch_name(probe_at(call)->symbol, name);
-		if (!trace_timeline_text(t, is_operator ? name : probe_at(call)->symbol, ret_text))
+	if (!t->names[call]) {
+		if (probe->library == PROBE_TORCH) {
+			torch_name(probe->symbol, name);
+			text = name;
+		}
+		if (!trace_timeline_text(t, text, ret_text))
 			return false;
-		*known = *ret_text + 1;
+		t->names[call] = *ret_text + 1;
 	}
-	*ret_text = *known - 1;
+	*ret_text = t->names[call] - 1;
 	return true;
+}
+
+static bool name_event(struct trace_timeline *t, const struct trace_header *header,
+		       struct timeline_event *event)
+{
+	bool made;
+
+	if (timeline_layer_name(t, header, event, &made))
+		return made;
+	event->category = categories[probe_at(header->call)->library];
+	return call_text(t, header->call, &event->name);
+}
+
+/* Waits that are told together have no time that is one slice. */
+static bool is_slice(const struct trace_header *header, const struct raw_event *raw)
+{
+	return raw->has_result &&
+	       (header->op != TRACE_OP_PYTHON_GIL || ((const struct trace_call *)header)->size == 1);
+}
+
+static void put_operator(struct trace_timeline *t, struct timeline_event *event,
+			 const struct trace_header *header)
+{
+	uint16_t call = header->operator;
+	uint32_t name;
+
+	/* A node's own is that of the forward pass. */
+	if (call != 0 && header->op != TRACE_OP_TORCH_NODE && call_text(t, call, &name))
+		put_arg(t, event, "operator", TIMELINE_TEXT, name);
 }
 
 /* Launches into a stream that its next span covers: they and it have one number. 0: not known. */
@@ -282,23 +321,28 @@ static int timeline_call(struct trace_timeline *t, const struct trace_header *he
 			 const struct raw_event *raw)
 {
 	struct timeline_event event = {
-		.type = raw->has_result ? TIMELINE_SLICE : TIMELINE_INSTANT,
-		.category = categories[probe_at(header->call)->spec.layer],
+		.type = is_slice(header, raw) ? TIMELINE_SLICE : TIMELINE_INSTANT,
 		.begin_ns = raw->time_ns,
 		.end_ns = raw->time_ns + raw->duration_ns,
 	};
 	bool nameless;
-	uint32_t process, operator;
+	uint32_t process;
 
-	if (!thread_track(t, header, &process, &event.track) ||
-	    !call_text(t, header->call, false, &event.name))
+	if (!thread_track(t, header, &process, &event.track))
+		return -ENOBUFS;
+	if (header->op == TRACE_OP_TORCH_MEMORY) {
+		timeline_torch_memory(t, (const struct trace_call *)header, process);
+		return 0;
+	}
+	if (!name_event(t, header, &event))
 		return -ENOBUFS;
 	/* First what differs: it is less to compress. */
 	nameless = raw->type == RAW_LAUNCH && !put_kernel(t, &event, header->tgid, raw->launch.function);
 	if (raw->has_result && raw->result != 0)
 		put_arg(t, &event, "result", TIMELINE_SIGNED, (uint64_t)(int64_t)raw->result);
-	if (header->operator!= 0 && call_text(t, header->operator, true, &operator))
-		put_arg(t, &event, "operator", TIMELINE_TEXT, operator);
+	put_operator(t, &event, header);
+	if (raw->has_result && event.type == TIMELINE_INSTANT)
+		put_arg(t, &event, "total_ns", TIMELINE_UNSIGNED, raw->duration_ns);
 	if (raw->type == RAW_CALL)
 		put_operands(t, &event, raw);
 	else if (raw->type == RAW_FIELDS)
@@ -336,6 +380,24 @@ static void add_waiting(struct trace_timeline *t, bool all)
 	t->waiting_n = t->waiting_old = kept;
 }
 
+/* What record_function() begins: a step of an optimizer, a part that the program names. */
+static int timeline_range(struct trace_timeline *t, const struct trace_header *header,
+			  const struct raw_event *raw)
+{
+	struct timeline_event event = { .type = TIMELINE_INSTANT,
+					.category = TIMELINE_TORCH,
+					.begin_ns = raw->time_ns };
+	uint32_t process;
+
+	if (!raw->name.text)
+		return 0;
+	if (!thread_track(t, header, &process, &event.track) ||
+	    !trace_timeline_text(t, raw->name.text, &event.name))
+		return -ENOBUFS;
+	trace_timeline_add(t, &event);
+	return 0;
+}
+
 static int timeline_event(const struct trace_header *event, _unused_ uint32_t size, void *userdata)
 {
 	struct trace_timeline *t = userdata;
@@ -355,9 +417,13 @@ static int timeline_event(const struct trace_header *event, _unused_ uint32_t si
 		hashmap_del(&t->process_by, event->tgid);
 		return 0;
 	case RAW_NAME:
+		return event->op == TRACE_OP_TORCH_RANGE ? timeline_range(t, event, &raw) : 0;
 	case RAW_VARIABLE:
 		return 0;
 	default:
+		/* A kernel's registration is nothing that the program does. */
+		if (event->op == TRACE_OP_FUNCTION_REGISTER)
+			return 0;
 		return timeline_call(t, event, &raw);
 	}
 }
@@ -563,6 +629,7 @@ void trace_timeline_free(struct trace_timeline *t)
 	hashmap_done(&t->thread_by);
 	hashmap_done(&t->stream_by);
 	hashmap_done(&t->flow_by);
+	hashmap_done(&t->counter_by);
 	hashmap_done(&t->key_by);
 	free(t->waiting);
 	free(t->streams);

@@ -32,9 +32,10 @@ struct trace_timeline {
 	const struct blas *blas; /* NULL: not traced */
 	int fd;
 	struct hashmap process_by; /* by PID: of those that run */
-	struct hashmap thread_by, stream_by, flow_by; /* by a process's track and what is of it */
+	/* By a process's track and what is of it. */
+	struct hashmap thread_by, stream_by, flow_by, counter_by;
 	struct hashmap key_by; /* texts, by the address of a literal */
-	uint32_t symbols[TRACE_CALLS_MAX], operators[TRACE_CALLS_MAX]; /* texts by call, plus one */
+	uint32_t names[TRACE_CALLS_MAX]; /* texts by call, plus one */
 	uint64_t flows;
 	struct timeline_stream *streams; /* stream_by has their indexes */
 	uint32_t streams_n, streams_cap;
@@ -57,6 +58,16 @@ bool trace_timeline_text(struct trace_timeline *timeline, const char *text, uint
 bool trace_timeline_key(struct trace_timeline *timeline, const char *literal, uint32_t *ret_text);
 bool trace_timeline_track(struct trace_timeline *timeline, const struct timeline_track *track,
 			  uint32_t *ret_track);
+
+/* A track of track->parent, made at its first use; @id: what it is of its kind there. */
+bool timeline_child(struct trace_timeline *timeline, struct timeline_track *track, const char *name,
+		    struct hashmap *by, uint64_t id, uint32_t *ret_track);
+
+/* timeline_layers.c */
+/* Sets the name and category of an event that is not the call of its function; false: it is. */
+bool timeline_layer_name(struct trace_timeline *timeline, const struct trace_header *header,
+			 struct timeline_event *event, bool *ret_made);
+void timeline_torch_memory(struct trace_timeline *timeline, const struct trace_call *call, uint32_t process);
 
 /* timeline_gpus.c */
 void trace_timeline_gpus(struct trace_timeline *timeline, const struct snapshot *snapshot);
