@@ -22,7 +22,7 @@ static void on_found(pid_t pid, int r, _unused_ uint32_t version, const struct t
 		interpreters_over(interpreters, pid);
 }
 
-static void look(struct interpreters *interpreters, pid_t pid)
+static void interpreter_look(struct interpreters *interpreters, pid_t pid)
 {
 	struct trace_python python;
 	uint32_t version = 0;
@@ -51,7 +51,7 @@ void interpreters_mapped(struct interpreters *interpreters, struct trace_engine 
 		interpreters->pending[interpreters->pending_n].pid = pid;
 		interpreters->pending[interpreters->pending_n++].tries = 0;
 	}
-	look(interpreters, pid);
+	interpreter_look(interpreters, pid);
 }
 
 void interpreters_again(struct interpreters *interpreters, struct trace_engine *engine)
@@ -62,7 +62,7 @@ void interpreters_again(struct interpreters *interpreters, struct trace_engine *
 
 		if (++interpreters->pending[i].tries == INTERPRETERS_TRIES)
 			pending_drop(interpreters, i);
-		look(interpreters, pid);
+		interpreter_look(interpreters, pid);
 	}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Events of PyTorch and CPython in a timeline that are not shown as the call of the function that was probed. */
+/* Events of PyTorch and CPython in a timeline that are not shown as the call of a probed function. */
 #include <inttypes.h>
 #include <stdio.h>
 
