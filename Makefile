@@ -201,7 +201,7 @@ test-matrix: build-tests
 	@$(TEST_RUN) $(BUILD) --suite matrix $(TEST_ARGS); status=$$?; \
 	PYTHONPATH=test python3 test/matrix/record.py $(BUILD) $(CURDIR); exit $$status
 
-bench: bench-deps build
+bench: bench-deps build-tests
 	@BUILD=$(BUILD) python3 bench/run.py $(BENCH)
 soak: build-tests
 	@ninja -C $(BUILD)

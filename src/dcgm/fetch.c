@@ -171,7 +171,8 @@ static void judge_page(struct transfer *t)
 		snprintf(text, sizeof(text), "more than %lld ms", (long long)(t->cpu_max_ns / NSEC_PER_MSEC));
 		set_failed_page(t, SCRAPE_FAILED_CPU, text);
 	} else if (t->error < 0) {
-		set_failed_page(t, SCRAPE_FAILED_TRANSPORT, strerror(-t->error));
+		set_failed_page(t, t->error == -ENOMEM ? SCRAPE_FAILED_LOCAL : SCRAPE_FAILED_TRANSPORT,
+				strerror(-t->error));
 	}
 }
 

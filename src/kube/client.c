@@ -312,7 +312,7 @@ void client_cancel(struct client *client, struct request *request)
 static void explain_error(const struct request *request, CURLcode code, struct outcome *outcome)
 {
 	static const struct net_places places = { {
-		[NET_PLACE_NAME] = "tls-server-name of the kubeconfig",
+		[NET_PLACE_NAME] = "kube.server, or tls-server-name of the kubeconfig",
 		[NET_PLACE_CA] = "ca.crt of the service account, or certificate-authority of the kubeconfig",
 		[NET_PLACE_CERTIFICATE] = "client-certificate of the kubeconfig",
 	} };
@@ -368,7 +368,7 @@ static void end_request(struct client *client, struct request *request, CURLcode
 		(int64_t)CLAMP(seconds, (curl_off_t)0, (curl_off_t)RETRY_AFTER_MAX_S) * NSEC_PER_SEC;
 	if (request->error) {
 		outcome.error = request->error;
-		outcome.failure = NET_FAILED_BODY;
+		outcome.failure = request->error == -ENOMEM ? NET_FAILED_LOCAL : NET_FAILED_BODY;
 		snprintf(outcome.words, sizeof(outcome.words), "%s", words_of_data(request->error));
 	} else if (request->status && request->status != 200) {
 		outcome.failure = NET_FAILED_STATUS;

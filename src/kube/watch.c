@@ -10,6 +10,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "kube/url.h"
+#include "net/failure.h"
 
 enum {
 	PAGE_OBJECTS = 500,
@@ -111,17 +112,12 @@ static void fail_watch(struct watch *watch, enum net_failure failure, const char
 	wait_before_next(watch, 0, RETRY_LAST_NS);
 }
 
-/* Certificates may have been replaced. */
-static bool failure_is_tls(enum net_failure failure)
-{
-	return failure >= NET_FAILED_TLS_NAME && failure <= NET_FAILED_TLS;
-}
-
 static void fail_by(struct watch *watch, const struct outcome *outcome)
 {
 	bool refused = outcome->status == 401 || outcome->status == 403 || outcome->status == 404;
 
-	watch->rejected |= outcome->status == 401 || failure_is_tls(outcome->failure);
+	/* Tokens and certificates may have been replaced. */
+	watch->rejected |= outcome->status == 401 || net_failure_is_tls(outcome->failure);
 	note_failure(watch, refused ? WATCH_REFUSED : WATCH_FAILS, outcome->failure, outcome->words);
 	/* A server that has just started refuses for a moment what it will permit. */
 	wait_before_next(watch, outcome->retry_after_ns,

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <curl/curl.h>
@@ -21,6 +22,8 @@ struct net_places {
 
 /* Of a request that ended with @code, not CURLE_OK. @words: of its CURLOPT_ERRORBUFFER. */
 enum net_failure net_failure_of(CURL *easy, CURLcode code, const char *words);
+/* Whether certificates or keys may be what is wrong. */
+bool net_failure_is_tls(enum net_failure failure);
 /* "remedy by place: words", or @words alone. @words "": libcurl's of @code. */
 void net_advise(enum net_failure failure, const struct net_places *places, const char *words, char *buf,
 		size_t size);

@@ -208,7 +208,8 @@ static void set_xid(const struct container_rows *rows, uint32_t i, struct contai
 	/* Of several rows of the GPU not each need have it. */
 	list = scraped_find(rows->s->scraped, e->id.uuid, "", &n);
 	for (uint32_t k = 0; k < n; k++)
-		if (scraped_has(&list[k], CONTRACT_xid_errors))
+		if (scraped_has(&list[k], CONTRACT_xid_errors) &&
+		    !scraped_is_stale(rows->s->scraped, &list[k], rows->s->boot_ns))
 			set_value(row, CONTRACT_xid_errors, list[k].v[CONTRACT_xid_errors]);
 }
 

@@ -105,10 +105,11 @@ def test_kustomize_takes_them():
         equal({d["kind"] for d in built} >= {"NetworkPolicy", "ServiceMonitor", "PrometheusRule", "DaemonSet"}, True, "kinds")
         equal(agent(of_kind(built, "DaemonSet")[0]["spec"]["template"]["spec"])["image"], "registry.example/gpusonde:7")
         # What the chart makes for such a cluster.
-        with open(f"{tmp}/kustomization.yaml", "w", encoding="ascii") as f:
-            json.dump({"resources": [there["base"]], "components": [os.path.join(os.path.dirname(there["base"]), chart.BEFORE_1_30)]}, f)
-        wanted = CHART.render(chart.MANIFESTS["base"][0], kubernetes="v1.29.0")
-        equal(sorted(build(tmp), key=by_name), sorted(wanted, key=by_name), chart.BEFORE_1_30)
+        for name in ("base", "eks", "zxporter"):
+            with open(f"{tmp}/kustomization.yaml", "w", encoding="ascii") as f:
+                json.dump({"resources": [there[name]], "components": [os.path.join(os.path.dirname(there["base"]), chart.BEFORE_1_30)]}, f)
+            wanted = CHART.render(chart.MANIFESTS[name][0], kubernetes="v1.29.0")
+            equal(sorted(build(tmp), key=by_name), sorted(wanted, key=by_name), name)
 
 
 def test_gos_own_templates_say_the_same():

@@ -752,8 +752,9 @@ def test_a_kubeconfig():
             with asked(node=NODE, config=kubeconfig(ca.folder, url, user, **{"insecure-skip-tls-verify": True})) as k:
                 contains(k.well()["note"], "not verified")
             with asked(node=NODE, config=kubeconfig(ca.folder, url, {}, **{"insecure-skip-tls-verify": True})) as k:
-                contains(k.until(lambda a: a["outcome"] == "failed", "no client certificate")["error"], "client-certificate of the kubeconfig")
-                equal(set(k.failures), {"tls_client"})
+                # The server may have gone before the question was written; then the connection broke, and no more is known.
+                k.until(lambda a: "client-certificate of the kubeconfig" in (a["error"] or ""), "no client certificate")
+                equal({"tls_client"} <= set(k.failures) <= {"tls_client", "transport"}, True, k.failures)
             with asked(node=NODE, config=kubeconfig(ca.folder, url, {"exec": {"command": "aws"}})) as k:
                 contains(k.ask()["error"], "needs a program to be run (exec)")
             with asked(node=NODE, config=f"{ca.folder}/config", context="none") as k:

@@ -5,6 +5,8 @@ import json
 import os
 import secrets
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -196,6 +198,24 @@ class Node:
         self.started[name].kill()
         self.started[name].wait()
 
+    def reboot(self, orderly):
+        """All that runs ends, pods too, and begins again; files stay. Not orderly: at once, as when power is lost."""
+        for process in self.started.values() if orderly else []:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(30)
+        while left := sandbox.members(self.cgroup):
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for process in self.started.values():
+                process.poll()
+            time.sleep(0.1)
+        self.start_control_plane()
+        self.start_containerd()
+        self.kubelet()
+        self.device_plugin()
+
     def runtime(self):
         self.write("cni/10-node.conflist", json.dumps(CNI))
         self.write("nvidia/scenario.yaml", self.scenario)
@@ -237,6 +257,8 @@ class Node:
         return any(c["type"] == "Ready" and c["status"] == "True" for c in self.status().get("conditions", []))
 
     def device_plugin(self):
+        # Its file may be there of before.
+        self.until("kubelet", lambda: connects(f"{KUBELET}/device-plugins/kubelet.sock"), "kubelet to listen to device plugins")
         self.spawn("plugin", sys.executable, f"{HERE}/plugin.py", f"{KUBELET}/device-plugins", *[f"{name}={','.join(ids)}" for name, ids in self.gpus.items()],
                    PYTHONPATH=self.components.grpc, LD_LIBRARY_PATH="", GRPC_VERBOSITY="NONE")
         wanted = {name: str(len(ids)) for name, ids in self.gpus.items()}
@@ -248,6 +270,13 @@ class Node:
         """Container ID -> PID of its first process, of those that run, as containerd has it."""
         rows = [line.split() for line in self.ctr("tasks", "ls").stdout.splitlines()[1:]]
         return {row[0]: int(row[1]) for row in rows if len(row) >= 3 and row[2] == "RUNNING"}
+
+
+def connects(path):
+    with socket.socket(socket.AF_UNIX) as s, contextlib.suppress(OSError):
+        s.connect(path)
+        return True
+    return False
 
 
 def may_lower_oom():

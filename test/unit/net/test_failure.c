@@ -25,7 +25,11 @@ static void codes_of_libcurl_have_their_reasons(_unused_ void **state)
 	assert_int_equal(failure_of(CURLE_COULDNT_CONNECT, ""), NET_FAILED_CONNECT);
 	assert_int_equal(failure_of(CURLE_COULDNT_RESOLVE_HOST, ""), NET_FAILED_CONNECT);
 	assert_int_equal(failure_of(CURLE_OPERATION_TIMEDOUT, ""), NET_FAILED_TIMEOUT);
-	assert_int_equal(failure_of(CURLE_SSL_CONNECT_ERROR, "wrong version number"), NET_FAILED_TLS);
+	assert_int_equal(failure_of(CURLE_SSL_CONNECT_ERROR,
+				    "error:0A00010B:SSL routines::wrong version number"),
+			 NET_FAILED_TLS);
+	assert_int_equal(failure_of(CURLE_SSL_CONNECT_ERROR, "SSL_connect: Connection reset by peer"),
+			 NET_FAILED_TRANSPORT);
 	assert_int_equal(failure_of(CURLE_SSL_CACERT_BADFILE, ""), NET_FAILED_TLS_CA);
 	assert_int_equal(failure_of(CURLE_RECV_ERROR, "Connection reset by peer"), NET_FAILED_TRANSPORT);
 	assert_int_equal(failure_of(CURLE_OUT_OF_MEMORY, ""), NET_FAILED_LOCAL);
@@ -42,6 +46,10 @@ static void alerts_about_our_certificate_are_told_apart(_unused_ void **state)
 	assert_int_equal(failure_of(CURLE_RECV_ERROR, required), NET_FAILED_TLS_CLIENT);
 	assert_int_equal(failure_of(CURLE_SSL_CONNECT_ERROR, unknown), NET_FAILED_TLS_CLIENT);
 	assert_int_equal(failure_of(CURLE_SSL_CONNECT_ERROR, version), NET_FAILED_TLS);
+	/* Names of hosts are words, too. */
+	assert_int_equal(failure_of(CURLE_COULDNT_RESOLVE_HOST,
+				    "Could not resolve host: alerts.certificates.svc"),
+			 NET_FAILED_CONNECT);
 }
 
 static void expect_words(enum net_failure failure, const char *wanted)
