@@ -688,7 +688,7 @@ def test_certificates_that_are_wrong():
     with authority() as ca:
         other = Authority(ca.folder, "other")
         for what, tls, reason, words in (
-                ("another name", Tls(*ca.sign("wrong", "DNS:example.com,IP:10.1.1.1")), "tls_name", "ask by one that it has by tls-server-name of the kubeconfig"),
+                ("another name", Tls(*ca.sign("wrong", "DNS:example.com,IP:10.1.1.1")), "tls_name", "set a name that it has by kube.server, or tls-server-name of the kubeconfig"),
                 ("it has expired", Tls(*ca.sign("late", begin=True)), "tls_time", "expired, or is not valid yet (renew it, or set the clock"),
                 ("another CA", Tls(*other.sign("foreign")), "tls_ca", "not of a CA that is trusted (name its CA by ca.crt of the service account"),
                 ("no TLS", None, "tls", "no TLS was agreed upon")):
