@@ -101,3 +101,23 @@ void raised_end(struct raised *raised)
 		_exit(1); /* never on with capabilities that may not be used; cannot happen, see capset(2) */
 	errno = saved;
 }
+
+struct raised user_begin(void)
+{
+	struct raised user = { .by_us = false };
+
+	if (lowered && set_effective(false, &user.by_us) < 0)
+		_exit(1);
+	return user;
+}
+
+void user_end(struct raised *user)
+{
+	int saved = errno;
+	bool changed;
+
+	/* A failure shows as what the kernel then refuses. */
+	if (user->by_us)
+		set_effective(true, &changed);
+	errno = saved;
+}

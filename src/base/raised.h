@@ -35,5 +35,13 @@ struct raised raised_begin(void);
 /* Keeps errno. */
 void raised_end(struct raised *raised);
 
+/*
+ * The user's own rights alone from here to the end of the block, within one that is raised, too: for files
+ * that he names. A failure ends the program: it would be done with more.
+ */
+struct raised user_begin(void);
+void user_end(struct raised *user);
+#define WITH_RIGHTS_OF_USER __attribute__((cleanup(user_end), unused)) struct raised user_ = user_begin()
+
 /* Raised from here to the end of the block. */
 #define WITH_CAPABILITIES __attribute__((cleanup(raised_end), unused)) struct raised raised_ = raised_begin()

@@ -288,6 +288,18 @@ def test_file_capabilities_do_not_open_files():
             assert re.search("[Pp]ermission|not readable", done.stderr), (words, done.stderr)
         done = gpusonde(user, "trace", "-o", f"{tmp}/out", "--", "true", program="gpusonde-reads")
         assert done.returncode != 0 and not os.path.exists(f"{tmp}/out"), done.stderr
+        # What is below a folder that is closed to him is not written either, though all may write it.
+        os.makedirs(f"{tmp}/closed/open")
+        os.chmod(f"{tmp}/closed/open", 0o777)
+        for flag, name in (("--timeline", "x.json"), ("--stacks", "x.html")):
+            with open(f"{tmp}/closed/open/{name}", "w", encoding="ascii") as f:
+                f.write("root's")
+            os.chmod(f"{tmp}/closed/open/{name}", 0o666)
+            os.chmod(f"{tmp}/closed", 0o700)
+            done = gpusonde(user, "trace", f"{flag}={tmp}/closed/open/{name}", "--", "true", program="gpusonde-reads")
+            contains(done.stderr, f"cannot write {tmp}/closed/open/{name}: Permission denied")
+            with open(f"{tmp}/closed/open/{name}", encoding="ascii") as f:
+                equal(f.read(), "root's", flag)
         # Neither has its command any, nor the process that holds its calls.
         wait = f"until holder=$(pgrep -n -u {lone} trace-holder); do sleep 0.05; done"
         show = f"{wait}; grep -h Cap /proc/self/status /proc/$holder/status"

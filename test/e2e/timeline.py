@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 from lib import perfetto
-from lib.e2e import BUILD, GPUSONDE, SIMULATED, SOURCE, Skip, command, contains, environment, equal, run, wait_for
+from lib.e2e import BUILD, GPUSONDE, SIMULATED, SOURCE, Agent, Skip, command, contains, environment, equal, run, wait_for
 from lib.traced import SCENARIO, tracing
 
 SIM = f"{BUILD}/sim/cuda"
@@ -127,6 +127,22 @@ def test_gpus():
     assert abs(clocks[3] - sync.end) < 60e9, f"{clocks} and {sync}"
     throttled = [s for s in timeline.slices if s.track.name == "clocks throttled by"]
     assert throttled and all(s.track.parent in gpus and s.begin < s.end for s in throttled), throttled
+
+
+def test_xids():
+    """Those that come while it is traced, by an agent's count or by its own."""
+    scenario = f"{SOURCE}/sim/scenarios/driver-future.yaml"
+    env = dict(ENV, GPUSONDE_SIM_SCENARIO=scenario)
+    with tempfile.TemporaryDirectory() as tmp:
+        traced(f"{tmp}/x.pftrace", f"{SIM}/workload", "launch; sync; sleep 6000", env=env)
+        alone = perfetto_of(f"{tmp}/x.pftrace")
+        with Agent(scenario=scenario) as agent:
+            done = command("trace", f"--socket={agent.socket}", f"--timeline={tmp}/y.pftrace", "--", f"{SIM}/workload", "launch; sync; sleep 6000", env=env)
+        equal(done.returncode, 0, done.stderr)
+        beside = perfetto_of(f"{tmp}/y.pftrace")
+    for timeline in (alone, beside):
+        xids = [i for i in timeline.instants if i.name == "XID 999"]
+        assert xids and all(i.track.name.startswith("GPU 0") for i in xids), timeline.instants
 
 
 def test_layers():

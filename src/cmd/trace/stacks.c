@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/raised.h"
 #include "python/stacks.h"
 
 /* Of pprof and the page, which say each text once. */
@@ -100,6 +101,7 @@ static int write_page(int fd, const char *path, const struct stack_page *page, e
 
 static int write_beside(const char *path, const struct stack_page *page, enum stack_weight weight)
 {
+	WITH_RIGHTS_OF_USER;
 	char beside[PATH_MAX];
 	_cleanup_close_ int fd = -1;
 	int r;

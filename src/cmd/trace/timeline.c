@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/raised.h"
 #include "cmd/trace/raw_event.h"
 #include "cmd/trace/timeline_private.h"
 #include "torch/name.h"
@@ -70,37 +71,36 @@ bool trace_timeline_track(struct trace_timeline *t, const struct timeline_track 
 	return timeline_track(t->timeline, track, ret_track) == 0;
 }
 
-static uint64_t key_in(uint32_t track, uint64_t id)
+static uint64_t key_in(uint32_t process, uint64_t id)
 {
-	const uint64_t both[] = { track, id };
+	const uint64_t both[] = { process, id };
 
 	return hash_bytes_secret(both, sizeof(both));
 }
 
-static bool add_track(struct trace_timeline *t, struct timeline_track *track, const char *name,
-		      struct hashmap *by, uint64_t key, uint32_t *ret_track)
-{
-	return trace_timeline_text(t, name, &track->name) && trace_timeline_track(t, track, ret_track) &&
-	       hashmap_put(by, key, *ret_track) == 0;
-}
-
-bool timeline_child(struct trace_timeline *t, struct timeline_track *track, const char *name,
-		    struct hashmap *by, uint64_t id, uint32_t *ret_track)
-{
-	uint64_t key = key_in(track->parent, id);
-
-	return hashmap_get(by, key, ret_track) || add_track(t, track, name, by, key, ret_track);
-}
-
-static bool process_track(struct trace_timeline *t, uint32_t tgid, const char *comm, uint32_t *ret_track)
+static bool process_new(struct trace_timeline *t, uint32_t tgid, const char *name, uint32_t *ret_process)
 {
 	struct timeline_track track = { .kind = TIMELINE_PROCESS, .parent = TIMELINE_NONE, .pid = tgid };
+	struct timeline_process process = { 0 };
 
-	return hashmap_get(&t->process_by, tgid, ret_track) ||
-	       add_track(t, &track, comm ? comm : "", &t->process_by, tgid, ret_track);
+	if (t->processes_n == t->processes_cap) {
+		uint32_t cap = t->processes_cap ? 2 * t->processes_cap : 64;
+		struct timeline_process *grown = reallocarray(t->processes, cap, sizeof(*grown));
+
+		if (!grown)
+			return false;
+		t->processes = grown;
+		t->processes_cap = cap;
+	}
+	if (!trace_timeline_text(t, name, &track.name) || !trace_timeline_track(t, &track, &process.track) ||
+	    hashmap_put(&t->process_by, tgid, t->processes_n) < 0)
+		return false;
+	t->processes[t->processes_n] = process;
+	*ret_process = t->processes_n++;
+	return true;
 }
 
-/* Its name while it runs; else its process's. */
+/* Its name while it runs; else "". */
 static void thread_name(uint32_t tgid, uint32_t tid, char *name, size_t size)
 {
 	char path[64];
@@ -112,21 +112,83 @@ static void thread_name(uint32_t tgid, uint32_t tid, char *name, size_t size)
 	name[n > 0 ? n - 1 : 0] = '\0';
 }
 
+/* Index of the process; its first event, which has the name, may have been lost. */
+static bool process_of(struct trace_timeline *t, uint32_t tgid, uint32_t *ret_process)
+{
+	char name[TRACE_COMM + 1];
+
+	if (hashmap_get(&t->process_by, tgid, ret_process))
+		return true;
+	thread_name(tgid, tgid, name, sizeof(name));
+	return process_new(t, tgid, name, ret_process);
+}
+
+/* The first event of a process, or of what it has become by exec. */
+static bool process_begins(struct trace_timeline *t, const struct trace_process *event)
+{
+	char name[TRACE_COMM + 1] = "";
+	uint32_t process;
+
+	memcpy(name, event->comm, TRACE_COMM);
+	if (hashmap_get(&t->process_by, event->header.tgid, &process)) {
+		struct timeline_process *known = &t->processes[process];
+
+		if (!known->incarnation || known->incarnation == event->incarnation) {
+			known->incarnation = event->incarnation;
+			return true;
+		}
+	}
+	if (!process_new(t, event->header.tgid, name, &process))
+		return false;
+	t->processes[process].incarnation = event->incarnation;
+	return true;
+}
+
+static void timeline_over(uint32_t tgid, uint64_t incarnation, void *userdata)
+{
+	struct trace_timeline *t = userdata;
+	uint32_t process;
+
+	/* Its successor may have begun. */
+	if (hashmap_get(&t->process_by, tgid, &process) &&
+	    (!t->processes[process].incarnation || t->processes[process].incarnation == incarnation))
+		hashmap_del(&t->process_by, tgid);
+}
+
+static bool has_room(const struct trace_timeline *t, uint32_t process)
+{
+	return t->processes[process].tracks < PROCESS_TRACKS_MAX;
+}
+
+bool timeline_child(struct trace_timeline *t, uint32_t process, struct timeline_track *track,
+		    const char *name, struct hashmap *by, uint64_t id, uint32_t *ret_track)
+{
+	uint64_t key = key_in(process, id);
+
+	if (hashmap_get(by, key, ret_track))
+		return true;
+	track->parent = t->processes[process].track;
+	if (!has_room(t, process) || !trace_timeline_text(t, name, &track->name) ||
+	    !trace_timeline_track(t, track, ret_track) || hashmap_put(by, key, *ret_track) < 0)
+		return false;
+	t->processes[process].tracks++;
+	return true;
+}
+
 static bool thread_track(struct trace_timeline *t, const struct trace_header *event, uint32_t *ret_process,
 			 uint32_t *ret_track)
 {
 	struct timeline_track track = { .kind = TIMELINE_THREAD, .pid = event->tgid, .tid = event->tid };
 	char name[TRACE_COMM + 1];
-	uint64_t key;
 
-	if (!process_track(t, event->tgid, NULL, &track.parent))
+	if (!process_of(t, event->tgid, ret_process))
 		return false;
-	*ret_process = track.parent;
-	key = key_in(track.parent, event->tid);
-	if (hashmap_get(&t->thread_by, key, ret_track))
+	if (hashmap_get(&t->thread_by, key_in(*ret_process, event->tid), ret_track))
 		return true;
+	if (!has_room(t, *ret_process))
+		return false;
 	thread_name(event->tgid, event->tid, name, sizeof(name));
-	return add_track(t, &track, name, &t->thread_by, key, ret_track);
+	return timeline_child(t, *ret_process, &track, name, &t->thread_by, event->tid, ret_track);
 }
 
 static void mark(struct trace_timeline *t, uint32_t track, const char *text, uint64_t time_ns)
@@ -163,6 +225,8 @@ static void put_arg(struct trace_timeline *t, struct timeline_event *event, cons
 		arg->type = (uint8_t)type;
 		arg->value = value;
 		event->args_n++;
+	} else {
+		t->cut++;
 	}
 }
 
@@ -173,6 +237,8 @@ static void put_text(struct trace_timeline *t, struct timeline_event *event, con
 
 	if (trace_timeline_text(t, text, &number))
 		put_arg(t, event, literal, TIMELINE_TEXT, number);
+	else
+		t->cut++;
 }
 
 static enum timeline_arg_type type_of(enum raw_number number)
@@ -293,15 +359,18 @@ static uint64_t flow_of(struct trace_timeline *t, uint32_t process, uint64_t str
 			hashmap_del(&t->flow_by, key);
 		return flow;
 	}
+	if (t->flow_by.count >= FLOWS_MAX)
+		hashmap_clear(&t->flow_by);
 	if (ends || t->flows == UINT32_MAX || hashmap_put(&t->flow_by, key, (uint32_t)t->flows + 1) < 0)
 		return 0;
 	return ++t->flows;
 }
 
-static void add_wait(struct trace_timeline *t, const struct timeline_event *event, uint32_t tgid)
+static void add_wait(struct trace_timeline *t, const struct timeline_event *event, uint32_t tgid,
+		     uint64_t function)
 {
 	if (t->waiting_n < WAITING_MAX)
-		t->waiting[t->waiting_n++] = (struct waiting){ *event, tgid };
+		t->waiting[t->waiting_n++] = (struct waiting){ *event, function, tgid };
 	else
 		trace_timeline_add(t, event);
 }
@@ -359,7 +428,7 @@ static int timeline_call(struct trace_timeline *t, const struct trace_header *he
 		return 0;
 	}
 	put_arg(t, &event, "function", TIMELINE_POINTER, raw->launch.function);
-	add_wait(t, &event, header->tgid);
+	add_wait(t, &event, header->tgid, raw->launch.function);
 	return 0;
 }
 
@@ -370,9 +439,9 @@ static void add_waiting(struct trace_timeline *t, bool all)
 
 	for (uint32_t i = 0; i < t->waiting_n; i++) {
 		struct waiting *waiting = &t->waiting[i];
-		uint64_t function = waiting->event.args[waiting->event.args_n - 1].value;
 
-		if (put_kernel(t, &waiting->event, waiting->tgid, function) || all || i < t->waiting_old)
+		if (put_kernel(t, &waiting->event, waiting->tgid, waiting->function) || all ||
+		    i < t->waiting_old)
 			trace_timeline_add(t, &waiting->event);
 		else
 			t->waiting[kept++] = *waiting;
@@ -401,17 +470,13 @@ static int timeline_range(struct trace_timeline *t, const struct trace_header *h
 static int timeline_event(const struct trace_header *event, _unused_ uint32_t size, void *userdata)
 {
 	struct trace_timeline *t = userdata;
-	const struct trace_process *process = (const void *)event;
-	char comm[TRACE_COMM + 1] = "";
 	struct raw_event raw;
-	uint32_t track;
 
 	if (!raw_event_of(t->blas, event, &raw))
 		return 0;
 	switch (raw.type) {
 	case RAW_PROCESS:
-		memcpy(comm, process->comm, TRACE_COMM);
-		return process_track(t, event->tgid, comm, &track) ? 0 : -ENOBUFS;
+		return process_begins(t, (const struct trace_process *)event) ? 0 : -ENOBUFS;
 	case RAW_EXEC:
 	case RAW_EXIT:
 		hashmap_del(&t->process_by, event->tgid);
@@ -441,11 +506,12 @@ static void timeline_lost(uint64_t events, void *userdata)
 static void timeline_incomplete(uint32_t tgid, _unused_ uint64_t incarnation, unsigned bits, void *userdata)
 {
 	struct trace_timeline *t = userdata;
-	uint32_t track;
+	uint32_t process;
 
-	for (unsigned bit = 0; traced_incomplete_name(bit) && process_track(t, tgid, NULL, &track); bit++)
+	for (unsigned bit = 0; traced_incomplete_name(bit) && process_of(t, tgid, &process); bit++)
 		if (bits >> bit & 1)
-			mark(t, track, traced_incomplete_name(bit), (uint64_t)clock_mono_ns());
+			mark(t, t->processes[process].track, traced_incomplete_name(bit),
+			     (uint64_t)clock_mono_ns());
 }
 
 /* ---- spans ---- */
@@ -482,7 +548,7 @@ static void stream_name(const struct trace_timeline *t, const struct span *span,
 static struct timeline_stream *stream_of(struct trace_timeline *t, const struct span *span, uint32_t process)
 {
 	uint64_t key = key_in(process, (uint64_t)span->stream_id << 32 | (span->flags & SPAN_MERGED));
-	struct timeline_track track = { .kind = TIMELINE_CHILD, .parent = process };
+	struct timeline_track track = { .kind = TIMELINE_CHILD, .parent = t->processes[process].track };
 	struct timeline_stream *stream;
 	char name[TRACK_NAME];
 	uint32_t index;
@@ -490,11 +556,12 @@ static struct timeline_stream *stream_of(struct trace_timeline *t, const struct 
 	if (hashmap_get(&t->stream_by, key, &index))
 		return &t->streams[index];
 	stream_name(t, span, name);
-	stream = stream_new(t);
+	stream = has_room(t, process) ? stream_new(t) : NULL;
 	if (!stream || !trace_timeline_text(t, name, &track.name) ||
 	    !trace_timeline_track(t, &track, &stream->track) ||
 	    hashmap_put(&t->stream_by, key, t->streams_n) < 0)
 		return NULL;
+	t->processes[process].tracks++;
 	t->streams_n++;
 	return stream;
 }
@@ -525,7 +592,7 @@ static int timeline_span(const struct span *span, void *userdata)
 
 	if (span->kind == SPAN_SYNC || span->tid != 0)
 		return 0;
-	stream = process_track(t, span->tgid, NULL, &process) ? stream_of(t, span, process) : NULL;
+	stream = process_of(t, span->tgid, &process) ? stream_of(t, span, process) : NULL;
 	if (!stream || !trace_timeline_key(t, name, &event.name))
 		return -ENOBUFS;
 	event.track = stream->track;
@@ -555,10 +622,22 @@ void trace_timeline_set_blas(struct trace_timeline *t, const struct blas *blas)
 	t->blas = blas;
 }
 
+/* Where tracing does not begin, what was there before stays. A pipe or a device has nothing to empty. */
+static int empty_file(struct trace_timeline *t)
+{
+	if (!t->emptied && ftruncate(t->fd, 0) < 0 && errno != EINVAL)
+		return -errno;
+	t->emptied = true;
+	return 0;
+}
+
 static int write_file(const void *data, size_t n, void *userdata)
 {
 	struct trace_timeline *t = userdata;
-	ssize_t r = write_all(t->fd, data, n);
+	ssize_t r = empty_file(t);
+
+	if (r == 0)
+		r = write_all(t->fd, data, n);
 
 	return r < 0 ? (int)r : 0;
 }
@@ -577,14 +656,27 @@ int trace_timeline_finish(struct trace_timeline *t, const char **ret_said)
 	add_waiting(t, true);
 	trace_timeline_gpus_end(t);
 	r = timeline_finish(t->timeline);
+	if (r == 0)
+		r = empty_file(t);
 	strbuf_reset(&t->said);
 	if (t->lost > 0)
 		strbuf_addf(&t->said, "%" PRIu64 " events were lost", t->lost);
 	if (t->dropped + t->sink.sink.lost + t->spans.sink.lost > 0)
 		strbuf_addf(&t->said, "%s%" PRIu64 " events did not fit", t->said.len > 0 ? "; " : "",
 			    t->dropped + t->sink.sink.lost + t->spans.sink.lost);
+	if (t->cut > 0)
+		strbuf_addf(&t->said, "%s%" PRIu64 " arguments did not fit", t->said.len > 0 ? "; " : "",
+			    t->cut);
 	*ret_said = t->said.data;
 	return r;
+}
+
+static int open_file(const char *path)
+{
+	WITH_RIGHTS_OF_USER;
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+
+	return fd < 0 ? -errno : fd;
 }
 
 static const struct timeline_ops ops = { .write = write_file };
@@ -601,15 +693,16 @@ int trace_timeline_new(const char *path, enum timeline_format format, struct tra
 		.sink = { .sink = { .name = "timeline", .userdata = t },
 			  .event = timeline_event,
 			  .lost = timeline_lost,
-			  .incomplete = timeline_incomplete },
+			  .incomplete = timeline_incomplete,
+			  .process_over = timeline_over },
 		.spans = { .sink = { .name = "timeline", .userdata = t }, .span = timeline_span },
 		.kernels = kernels,
 		.marks = TIMELINE_NONE,
 	};
 	strbuf_init(&t->said, 0);
-	t->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	t->fd = open_file(path);
 	if (t->fd < 0)
-		return -errno;
+		return t->fd;
 	t->waiting = calloc(WAITING_MAX, sizeof(*t->waiting));
 	t->gpus = calloc(GPUS_MAX, trace_timeline_gpu_size);
 	r = t->waiting && t->gpus ? timeline_new(format, &ops, t, &t->timeline) : -ENOMEM;
@@ -631,8 +724,10 @@ void trace_timeline_free(struct trace_timeline *t)
 	hashmap_done(&t->flow_by);
 	hashmap_done(&t->counter_by);
 	hashmap_done(&t->key_by);
+	hashmap_done(&t->xid_by);
 	free(t->waiting);
 	free(t->streams);
+	free(t->processes);
 	free(t->gpus);
 	strbuf_done(&t->said);
 	if (t->fd >= 0)

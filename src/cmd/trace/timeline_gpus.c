@@ -26,6 +26,7 @@ struct timeline_gpu {
 	char uuid[TRACED_UUID];
 	uint32_t index, track; /* track: TIMELINE_NONE: no room for one */
 	bool instance;
+	bool seen; /* in the newest snapshot, with a fresh reading */
 	int64_t sampled_ns;
 	uint32_t counters[ARRAY_SIZE(counters)]; /* tracks, plus one */
 	uint32_t reasons[REASONS]; /* tracks, plus one */
@@ -115,7 +116,7 @@ static void end_reason(struct trace_timeline *t, struct timeline_gpu *gpu, unsig
 	struct timeline_event event = { .type = TIMELINE_SLICE,
 					.category = TIMELINE_GPU,
 					.begin_ns = gpu->since_ns[reason],
-					.end_ns = time_ns };
+					.end_ns = MAX(time_ns, gpu->since_ns[reason]) };
 
 	if (gpu_track(t, gpu, (struct timeline_track){ .kind = TIMELINE_CHILD }, "clocks throttled by",
 		      &gpu->reasons[reason]) &&
@@ -141,55 +142,76 @@ static void take_reasons(struct trace_timeline *t, struct timeline_gpu *gpu, con
 	}
 }
 
+/* Those before the timeline began are not told. */
 static void take_xids(struct trace_timeline *t, const struct snapshot *s)
 {
 	int64_t offset_ns = clock_real_ns() - clock_mono_ns();
-	bool first = t->xid_number == 0;
 
-	for (uint32_t i = 0; i < s->xid_events_n; i++) {
-		const struct xid_event *xid = &s->xid_events[i];
+	for (uint32_t i = 0; i < s->xids_n; i++) {
+		const struct xid *xid = &s->xids[i];
 		struct timeline_event event = { .type = TIMELINE_INSTANT, .category = TIMELINE_GPU };
 		struct timeline_gpu *gpu =
 			xid->entity == READING_NONE ? NULL : gpu_get(t, &s->entities[xid->entity]);
-		char name[XID_TEXT_MAX + 32];
+		char name[32];
+		uint32_t known = 0;
+		uint64_t key;
 
-		if (xid->number <= t->xid_number)
+		if (!gpu)
 			continue;
-		t->xid_number = xid->number;
-		snprintf(name, sizeof(name), "XID %" PRIu32 "%s%s", xid->code, xid->text[0] ? ": " : "",
-			 xid->text);
-		if (first || !gpu || xid->real_ns <= offset_ns || !trace_timeline_text(t, name, &event.name))
+		key = (uint64_t)(gpu - t->gpus) << 32 | xid->code;
+		hashmap_get(&t->xid_by, key, &known);
+		if (xid->count <= known || hashmap_put(&t->xid_by, key, (uint32_t)xid->count) < 0 ||
+		    !t->xids_begun || xid->last_real_ns <= offset_ns)
 			continue;
+		snprintf(name, sizeof(name), "XID %" PRIu32, xid->code);
 		event.track = gpu->track;
-		event.begin_ns = (uint64_t)(xid->real_ns - offset_ns);
-		trace_timeline_add(t, &event);
+		event.begin_ns = (uint64_t)(xid->last_real_ns - offset_ns);
+		if (trace_timeline_text(t, name, &event.name))
+			trace_timeline_add(t, &event);
+		else
+			t->dropped++;
 	}
+	t->xids_begun = true;
+}
+
+/* As far as is known: one that is not read any more may be throttled still. */
+static void end_reasons(struct trace_timeline *t, struct timeline_gpu *gpu, uint64_t time_ns)
+{
+	for (unsigned reason = 1; reason < REASONS; reason++)
+		if (gpu->since_ns[reason])
+			end_reason(t, gpu, reason, time_ns);
 }
 
 void trace_timeline_gpus(struct trace_timeline *t, const struct snapshot *s)
 {
-	int64_t offset_ns = clock_boot_ns() - clock_mono_ns();
+	/* A snapshot that an agent has sent has these times only. */
+	int64_t offset_ns = clock_real_ns() - clock_mono_ns();
 
-	for (uint32_t i = 0; s && i < s->entities_n; i++) {
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < t->gpus_n; i++)
+		t->gpus[i].seen = false;
+	for (uint32_t i = 0; i < s->entities_n; i++) {
 		const struct entity *e = &s->entities[i];
 		struct timeline_gpu *gpu = e->present && !e->stale ? gpu_get(t, e) : NULL;
 
-		if (!gpu || e->sampled_boot_ns <= offset_ns || e->sampled_boot_ns == gpu->sampled_ns)
+		if (!gpu)
 			continue;
-		gpu->sampled_ns = e->sampled_boot_ns;
-		take_counters(t, gpu, e, (uint64_t)(e->sampled_boot_ns - offset_ns));
-		take_reasons(t, gpu, e, (uint64_t)(e->sampled_boot_ns - offset_ns));
+		gpu->seen = true;
+		if (e->sampled_real_ns <= offset_ns || e->sampled_real_ns == gpu->sampled_ns)
+			continue;
+		gpu->sampled_ns = e->sampled_real_ns;
+		take_counters(t, gpu, e, (uint64_t)(e->sampled_real_ns - offset_ns));
+		take_reasons(t, gpu, e, (uint64_t)(e->sampled_real_ns - offset_ns));
 	}
-	if (s)
-		take_xids(t, s);
+	for (uint32_t i = 0; i < t->gpus_n; i++)
+		if (!t->gpus[i].seen && t->gpus[i].sampled_ns > offset_ns)
+			end_reasons(t, &t->gpus[i], (uint64_t)(t->gpus[i].sampled_ns - offset_ns));
+	take_xids(t, s);
 }
 
 void trace_timeline_gpus_end(struct trace_timeline *t)
 {
-	uint64_t now_ns = (uint64_t)clock_mono_ns();
-
 	for (uint32_t i = 0; i < t->gpus_n; i++)
-		for (unsigned reason = 1; reason < REASONS; reason++)
-			if (t->gpus[i].since_ns[reason])
-				end_reason(t, &t->gpus[i], reason, now_ns);
+		end_reasons(t, &t->gpus[i], (uint64_t)clock_mono_ns());
 }

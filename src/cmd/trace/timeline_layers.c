@@ -33,7 +33,7 @@ bool timeline_layer_name(struct trace_timeline *t, const struct trace_header *he
 static void add_memory(struct trace_timeline *t, const struct trace_call *call, uint32_t process,
 		       const char *what, uint64_t bytes)
 {
-	struct timeline_track track = { .kind = TIMELINE_COUNTER, .unit = TIMELINE_BYTES, .parent = process };
+	struct timeline_track track = { .kind = TIMELINE_COUNTER, .unit = TIMELINE_BYTES };
 	const struct torch_device device = { .type = (int8_t)call->kind, .index = (int8_t)(call->kind >> 8) };
 	struct timeline_event event = { .type = TIMELINE_VALUE,
 					.category = TIMELINE_TORCH,
@@ -43,8 +43,8 @@ static void add_memory(struct trace_timeline *t, const struct trace_call *call, 
 
 	torch_device_text(device, text);
 	snprintf(name, sizeof(name), "%s %s, bytes", text, what);
-	if (timeline_child(t, &track, name, &t->counter_by, (call->kind & 0xffff) << 1 | (*what == 'r'),
-			   &event.track))
+	if (timeline_child(t, process, &track, name, &t->counter_by,
+			   (call->kind & 0xffff) << 1 | (*what == 'r'), &event.track))
 		trace_timeline_add(t, &event);
 	else
 		t->dropped++;

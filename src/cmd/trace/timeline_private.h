@@ -7,12 +7,20 @@
 
 enum {
 	WAITING_MAX = 1 << 14, /* launches whose kernels have no name yet */
+	PROCESS_TRACKS_MAX = 4096, /* of one process: it does not take all */
+	FLOWS_MAX = 1 << 16, /* begun and not ended; beyond, those begun before get no arrow */
 	GPUS_MAX = 256,
 };
 
 struct waiting {
-	struct timeline_event event; /* its last argument is the function */
+	struct timeline_event event;
+	uint64_t function;
 	uint32_t tgid;
+};
+
+struct timeline_process {
+	uint64_t incarnation; /* 0: not known yet */
+	uint32_t track, tracks; /* tracks: below it */
 };
 
 /* Its spans are apart, also where a thread launches while another one waits. */
@@ -31,6 +39,8 @@ struct trace_timeline {
 	struct trace_kernels *kernels;
 	const struct blas *blas; /* NULL: not traced */
 	int fd;
+	struct timeline_process *processes; /* there are no more of them than tracks */
+	uint32_t processes_n, processes_cap;
 	struct hashmap process_by; /* by PID: of those that run */
 	/* By a process's track and what is of it. */
 	struct hashmap thread_by, stream_by, flow_by, counter_by;
@@ -44,9 +54,10 @@ struct trace_timeline {
 	uint32_t marks; /* track of what is missing; TIMELINE_NONE: not made yet */
 	struct timeline_gpu *gpus;
 	uint32_t gpus_n;
-	uint64_t xid_number; /* the newest one told */
-	uint64_t dropped, lost;
-	int failed;
+	struct hashmap xid_by; /* counts that are known, by GPU and code */
+	bool xids_begun;
+	uint64_t dropped, cut, lost; /* cut: arguments and names that were left out */
+	bool emptied; /* the file, of what was in it */
 	struct strbuf said;
 };
 
@@ -59,9 +70,9 @@ bool trace_timeline_key(struct trace_timeline *timeline, const char *literal, ui
 bool trace_timeline_track(struct trace_timeline *timeline, const struct timeline_track *track,
 			  uint32_t *ret_track);
 
-/* A track of track->parent, made at its first use; @id: what it is of its kind there. */
-bool timeline_child(struct trace_timeline *timeline, struct timeline_track *track, const char *name,
-		    struct hashmap *by, uint64_t id, uint32_t *ret_track);
+/* A track of a process (its index), made at its first use; @id: what it is of its kind there. */
+bool timeline_child(struct trace_timeline *timeline, uint32_t process, struct timeline_track *track,
+		    const char *name, struct hashmap *by, uint64_t id, uint32_t *ret_track);
 
 /* timeline_layers.c */
 /* Sets the name and category of an event that is not the call of its function; false: it is. */
