@@ -85,6 +85,7 @@ static int render_stacks(const struct stack_page *page, int format, struct http_
 	switch (format) {
 	case STACKS_FOLDED:
 		reply->content_type = plain_text;
+		view_stacks_remarks(page, &reply->body);
 		for (size_t row = 0; row < page->rows_n;)
 			row = view_stacks_folded(page, STACK_LAUNCHES, row, SIZE_MAX, &reply->body);
 		return 0;
@@ -100,6 +101,18 @@ static int render_stacks(const struct stack_page *page, int format, struct http_
 	}
 }
 
+static void no_stacks(const struct trace_view *view, struct http_reply *reply)
+{
+	if (view && view->stacks_error < 0) {
+		reply->status = 503;
+		strbuf_addf(&reply->body, "503 this second's stacks could not be put together: %s\n",
+			    strerror(-view->stacks_error));
+		return;
+	}
+	reply->status = 404;
+	strbuf_adds(&reply->body, "404 no stacks are recorded: trace.stacks is off, or tracing is\n");
+}
+
 static int get_stacks(const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	struct agent *agent = userdata;
@@ -109,12 +122,10 @@ static int get_stacks(const struct http_request *request, struct http_reply *rep
 	if (request->variant < 0)
 		return stacks_refuse(reply);
 	snapshot = collector_snapshot(agent->collector);
-	if (snapshot->trace && snapshot->trace->stacks) {
+	if (snapshot->trace && snapshot->trace->stacks)
 		r = render_stacks(&snapshot->trace->stacks->page, request->variant, reply);
-	} else {
-		reply->status = 404;
-		strbuf_adds(&reply->body, "404 no stacks are recorded: trace.stacks is off, or tracing is\n");
-	}
+	else
+		no_stacks(snapshot->trace, reply);
 	snapshot_unref(snapshot);
 	return r;
 }

@@ -203,14 +203,15 @@ struct traced_use {
 struct trace_view {
 	atomic_uint refs;
 	bool enabled; /* tracing is on */
+	int stacks_error; /* -errno: they are recorded, and a view of them could not be made */
 	char why[896]; /* why it is off, or what is missing; "" if nothing is */
 	char backend[32];
 	int64_t boot_ns; /* when this was made */
 	double agent[AGENT_METRICS]; /* rows of metrics.def that tracing fills, for the model to copy */
 	uint8_t agent_p[AGENT_METRICS];
 	uint32_t left_out; /* further processes, beyond the limit of an agent's document */
-	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n, kernels_n, arguments_n,
-		operators_n;
+	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n, kernels_n;
+	uint32_t arguments_n, operators_n;
 	struct traced_process *processes; /* sorted by PID */
 	struct traced_device *devices;
 	struct traced_call *calls; /* by process */
@@ -227,10 +228,7 @@ struct trace_view {
 	struct traced_operator *operators; /* by estimated time, then by calls, the most first */
 };
 
-/*
- * Allocates space for the given numbers of elements, all zero (also the numbers `..._n`, which the writer
- * sets), with one reference. -ENOMEM.
- */
+/* Space for so many elements, all zero, as the numbers `..._n` are, which the writer sets. One reference. */
 int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_t all_calls, uint32_t errors,
 		   uint32_t totals, uint32_t kernels, struct trace_view **ret_view);
 struct trace_view *trace_view_ref(struct trace_view *view);

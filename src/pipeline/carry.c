@@ -136,6 +136,7 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 	both->operators_n = view->operators_n;
 	both->blas = TAKE_PTR(view->blas);
 	both->stacks = TAKE_PTR(view->stacks);
+	both->stacks_error = view->stacks_error;
 	both->python = TAKE_PTR(view->python);
 	both->nccl = TAKE_PTR(view->nccl);
 	both->torch = TAKE_PTR(view->torch);

@@ -111,12 +111,18 @@ const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, u
 	return cuda_function_kernel(pipeline->cuda, tgid, function);
 }
 
-/* Some 25 MB in all where each is used. */
+/*
+ * Some 45 MB in all where each is used, and PYTHON_LINES_BYTES, which tables of lines of running processes
+ * may have. A view has PIPELINE_STACK_BYTES more.
+ */
 static const struct stack_limits stack_limits = {
 	.rows = 1 << 15,
 	.paths = 1 << 15,
 	.held = 1 << 17,
 	.processes = 1 << 14,
+	.places = 1 << 16,
+	.frames = 1 << 20,
+	.text_bytes = 8 << 20,
 	.renew_ns = 600 * NSEC_PER_SEC,
 };
 

@@ -14,7 +14,7 @@
 #include "python/figures.h"
 #include "torch/torch.h"
 
-enum { PIPELINE_STACK_ROWS = 2048 /* in a view */ };
+enum { PIPELINE_STACK_ROWS = 2048, PIPELINE_STACK_BYTES = 4 << 20 }; /* in a view */
 enum { PIPELINE_DEVICES_MAX = 256, PIPELINE_BLAS_SHAPES = 64 /* of a process, with rows */ };
 
 struct pipeline {

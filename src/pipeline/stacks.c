@@ -2,14 +2,13 @@
 #include "pipeline/stacks.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/saturated.h"
 #include "pipeline/stacks_private.h"
+#include "proc/user.h"
 #include "python/find.h"
 #include "trace/probe.h"
 
@@ -32,36 +31,47 @@ static int stacks_grow(void **array, uint32_t *cap, uint32_t n, uint32_t max, si
 	return 0;
 }
 
-/* Whose process it is. Those of whom that cannot be told share, and those beyond STACK_USERS. */
-static uint32_t user_of(struct stack_sums *s, uint32_t tgid)
+/* Those beyond STACK_USERS share. */
+static uint32_t user_get(struct stack_sums *s, uint64_t id)
 {
-	char path[32];
-	struct stat st;
-	uint32_t uid, i;
+	uint32_t i;
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32, tgid);
-	uid = stat(path, &st) == 0 ? st.st_uid : UINT32_MAX;
 	for (i = 0; i < s->users_n; i++)
-		if (s->users[i].uid == uid)
+		if (s->users[i].id == id)
 			return i;
 	if (s->users_n == STACK_USERS)
 		return STACK_USERS - 1;
-	s->users[s->users_n] = (struct stacks_user){ .uid = uid };
+	s->users[s->users_n] = (struct stacks_user){ .id = id };
 	return s->users_n++;
 }
 
-/* As on the kernel side: a user has at most STACK_SHARE times as much as is free. */
-static bool has_room(const struct stack_sums *s, const struct stacks_user *user)
+static uint32_t user_of(struct stack_sums *s, uint32_t tgid)
 {
-	uint64_t room = (uint64_t)s->limits.rows + s->limits.paths;
+	uint64_t id;
+	uint32_t uid;
 
-	return s->used < room && user->used < STACK_SHARE * (room - s->used);
+	return user_get(s, proc_answers_for("/proc", tgid, &id, &uid) == 0 ? id : UINT64_MAX);
 }
 
-static void charge(struct stack_sums *s, struct stacks_user *user, uint32_t n)
+/* As on the kernel side: a user has at most STACK_SHARE times as much as is free. */
+static bool table_has_room(const struct stack_sums *s, uint32_t process, enum stacks_table table)
 {
-	user->used += n;
-	s->used += n;
+	const struct stacks_user *user = &s->users[s->processes[process].user];
+	uint32_t used = s->used[table], room = s->room[table];
+
+	return used < room && user->used[table] < (uint64_t)STACK_SHARE * (room - used);
+}
+
+static void charge(struct stack_sums *s, uint32_t process, enum stacks_table table, uint32_t n)
+{
+	s->users[s->processes[process].user].used[table] += n;
+	s->used[table] += n;
+}
+
+static void discharge(struct stack_sums *s, uint32_t process, enum stacks_table table)
+{
+	s->users[s->processes[process].user].used[table]--;
+	s->used[table]--;
 }
 
 static int process_get(struct stack_sums *s, uint32_t tgid, uint32_t *ret_process)
@@ -76,11 +86,13 @@ static int process_get(struct stack_sums *s, uint32_t tgid, uint32_t *ret_proces
 		r = hashmap_put(&s->process_by, tgid, s->processes_n);
 	if (r < 0)
 		return r;
-	s->processes[s->processes_n] =
-		(struct stacks_process){ .tgid = tgid,
-					 .rows = STACKS_NONE,
-					 .held = STACKS_NONE,
-					 .user = user_of(s, tgid) };
+	s->processes[s->processes_n] = (struct stacks_process){
+		.id.pid = tgid,
+		.incarnation = incarnations_of(&s->incarnations, tgid),
+		.rows = STACKS_NONE,
+		.held = STACKS_NONE,
+		.user = user_of(s, tgid),
+	};
 	*ret_process = s->processes_n++;
 	return 0;
 }
@@ -91,7 +103,7 @@ static int sums_row_add(struct stack_sums *s, struct stacks_row *new, uint64_t k
 	bool more = new->path == PYTHON_PATH_MORE; /* for which there is always room */
 	int r;
 
-	if (!more && !has_room(s, &s->users[process->user]))
+	if (!more && !table_has_room(s, new->process, STACKS_ROWS))
 		return -ENOBUFS;
 	r = stacks_grow((void **)&s->rows, &s->rows_cap, s->rows_n,
 			s->limits.rows + (more ? s->limits.processes : 0), sizeof(*s->rows));
@@ -99,7 +111,7 @@ static int sums_row_add(struct stack_sums *s, struct stacks_row *new, uint64_t k
 		r = hashmap_put(&s->row_by, key, s->rows_n);
 	if (r < 0)
 		return r;
-	charge(s, &s->users[process->user], !more);
+	charge(s, new->process, STACKS_ROWS, !more);
 	new->next = process->rows;
 	process->rows = s->rows_n;
 	s->rows[s->rows_n] = *new;
@@ -166,6 +178,7 @@ static void held_drop(struct stack_sums *s, uint32_t index, bool keep)
 
 	if (!keep)
 		s->rows[held->row].weights[STACK_BYTES_HELD] -= (double)held->size * held->factor;
+	discharge(s, s->rows[held->row].process, STACKS_HELD);
 	hashmap_del(&s->held_by, held_key(held->tgid, held->addr));
 	held_unlink(s, held);
 	*held = (struct stacks_held){ .row = s->held_free };
@@ -183,11 +196,13 @@ static void on_free(struct stack_sums *s, const struct trace_call *event)
 
 static int on_alloc(struct stack_sums *s, const struct trace_call *event, uint32_t row, double factor)
 {
-	uint32_t index;
+	uint32_t process = s->rows[row].process, index = 0;
 	int r = 0;
 
 	on_free(s, event); /* its free was not seen */
-	if (s->held_free) {
+	if (!table_has_room(s, process, STACKS_HELD)) {
+		r = -ENOBUFS;
+	} else if (s->held_free) {
 		index = s->held_free - 1;
 	} else {
 		r = stacks_grow((void **)&s->held, &s->held_cap, s->held_n, s->limits.held, sizeof(*s->held));
@@ -211,6 +226,7 @@ static int on_alloc(struct stack_sums *s, const struct trace_call *event, uint32
 		.factor = factor,
 	};
 	held_link(s, index);
+	charge(s, process, STACKS_HELD, 1);
 	s->rows[row].weights[STACK_BYTES_HELD] += (double)event->size * factor;
 	return 0;
 }
@@ -235,9 +251,8 @@ static int add_call(struct stack_sums *s, const struct trace_call *event, uint32
 	double *weights = s->rows[row].weights;
 	uint8_t op = event->header.op;
 
-	s->unreturned +=
-		event->header.flags & TRACE_FLAG_NO_RESULT &&
-		(is_wait(op) || op == TRACE_OP_COPY || op == TRACE_OP_SET || op == TRACE_OP_ALLOC);
+	s->unreturned += event->header.flags & TRACE_FLAG_NO_RESULT &&
+			 (is_wait(op) || op == TRACE_OP_COPY || op == TRACE_OP_SET || op == TRACE_OP_ALLOC);
 	if (is_wait(op))
 		weights[STACK_SYNC_WAIT] += (double)event->duration_ns * factor;
 	else if ((op == TRACE_OP_COPY || op == TRACE_OP_SET) && moved)
@@ -277,31 +292,105 @@ static int add_event(struct stack_sums *s, const struct trace_header *event)
 	return 0;
 }
 
-static void process_over(struct stack_sums *s, uint32_t tgid)
+/* ---- processes ---- */
+
+static struct stacks_process *process_find(const struct stack_sums *s, uint32_t tgid)
 {
 	uint32_t process;
 
+	return hashmap_get(&s->process_by, tgid, &process) ? &s->processes[process] : NULL;
+}
+
+static void process_over(struct stack_sums *s, uint32_t tgid)
+{
+	const struct trace_header end = { .type = TRACE_EVENT_EXIT, .tgid = tgid };
+	uint32_t process;
+
+	if (s->native)
+		stack_natives_event(s->native, &end);
+	python_stacks_event(s->python, &end, sizeof(end));
 	if (!hashmap_get(&s->process_by, tgid, &process))
 		return;
 	hashmap_del(&s->process_by, tgid);
 	hashmap_put(&s->over_by, tgid, process); /* without memory its time on the GPU is not split */
 	s->processes[process].over = true;
 	while (s->processes[process].held != STACKS_NONE) {
-		held_drop(s, s->processes[process].held, true);
+		held_drop(s, s->processes[process].held, s->limits.keep_held);
 		s->steps++;
 	}
 }
 
-/* Functions and stacks: what is new in them is charged to the process's user. */
+static bool is_end(const struct trace_header *event)
+{
+	return event->type == TRACE_EVENT_EXEC || event->type == TRACE_EVENT_EXIT;
+}
+
+/* Ends the process that had this PID, if the event is its end or another one's beginning. */
+static void process_life(struct stack_sums *s, const struct trace_header *event, uint32_t size)
+{
+	struct stacks_process *process = process_find(s, event->tgid);
+	/* Known without an event: its interpreter was looked for. */
+	uint64_t seen_ns = process && process->seen_ns ? process->seen_ns : UINT64_MAX;
+
+	incarnations_event(&s->incarnations, event, size);
+	if (process ? incarnation_ends(&process->incarnation, seen_ns, event, size) : is_end(event))
+		process_over(s, event->tgid);
+}
+
+static void stacks_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
+{
+	struct stack_sums *s = userdata;
+	const struct stacks_process *process = process_find(s, tgid);
+
+	if (process && incarnation_is(process->incarnation, incarnation))
+		process_over(s, tgid);
+}
+
+static int process_named(struct stack_sums *s, const struct trace_process *event)
+{
+	struct stacks_process *process;
+	uint32_t index;
+	int r = process_get(s, event->header.tgid, &index);
+
+	if (r < 0)
+		return r;
+	process = &s->processes[index];
+	process->id.start_ticks = process_ticks(event->start_boot_ns);
+	memcpy(process->comm, event->comm, TRACE_COMM);
+	if (s->engine)
+		stack_sums_mapped(s, s->engine, (pid_t)event->header.tgid);
+	return 0;
+}
+
+/* ---- functions and stacks ---- */
+
+static void charge_new(struct stack_sums *s, uint32_t process, const struct python_stacks_used *before)
+{
+	struct python_stacks_used now = python_stacks_used(s->python);
+
+	charge(s, process, STACKS_ROWS, now.paths - before->paths);
+	charge(s, process, STACKS_PLACES, now.places - before->places);
+	charge(s, process, STACKS_FRAMES, now.frames - before->frames);
+	charge(s, process, STACKS_TEXTS, now.text_bytes - before->text_bytes);
+}
+
+static bool may_add(const struct stack_sums *s, uint32_t process)
+{
+	return table_has_room(s, process, STACKS_ROWS) && table_has_room(s, process, STACKS_PLACES) &&
+	       table_has_room(s, process, STACKS_FRAMES) && table_has_room(s, process, STACKS_TEXTS);
+}
+
+/* What is new in them is charged to the process's user. */
 static int functions_event(struct stack_sums *s, const struct trace_header *event, uint32_t size)
 {
 	bool adds = event->type == TRACE_EVENT_CODE || event->type == TRACE_EVENT_STACK;
-	uint32_t process, before = python_stacks_paths(s->python);
+	struct python_stacks_used before = python_stacks_used(s->python);
+	uint32_t process;
 	int r = adds ? process_get(s, event->tgid, &process) : 0;
 
 	if (r < 0)
 		return r;
-	if (adds && !has_room(s, &s->users[s->processes[process].user])) {
+	if (adds && !may_add(s, process)) {
 		s->refused++;
 		return -ENOBUFS;
 	}
@@ -309,28 +398,39 @@ static int functions_event(struct stack_sums *s, const struct trace_header *even
 		stack_natives_event(s->native, event);
 	r = python_stacks_event(s->python, event, size);
 	if (adds)
-		charge(s, &s->users[s->processes[process].user], python_stacks_paths(s->python) - before);
+		charge_new(s, process, &before);
 	return r;
+}
+
+/* ---- all events ---- */
+
+static void note_time(struct stack_sums *s, const struct trace_header *event)
+{
+	struct stacks_process *process = process_find(s, event->tgid);
+	uint64_t duration_ns =
+		event->type == TRACE_EVENT_CALL ? ((const struct trace_call *)event)->duration_ns : 0;
+
+	if (process && process->incarnation == 0)
+		process->seen_ns = MAX(process->seen_ns, add_saturated(event->time_ns, duration_ns));
 }
 
 static int stacks_event(const struct trace_header *event, uint32_t size, void *userdata)
 {
 	struct stack_sums *s = userdata;
-	uint32_t process;
-	int r = functions_event(s, event, size);
+	int r = 0;
 
 	switch (event->type) {
 	case TRACE_EVENT_PROCESS:
-		if (s->engine)
-			stack_sums_mapped(s, s->engine, (pid_t)event->tgid);
-		r = process_get(s, event->tgid, &process);
-		if (r == 0)
-			memcpy(s->processes[process].comm, ((const struct trace_process *)event)->comm,
-			       TRACE_COMM);
-		break;
+		process_life(s, event, size);
+		return process_named(s, (const struct trace_process *)event);
 	case TRACE_EVENT_EXEC:
 	case TRACE_EVENT_EXIT:
-		process_over(s, event->tgid);
+		process_life(s, event, size);
+		return 0;
+	case TRACE_EVENT_CODE:
+	case TRACE_EVENT_NATIVE:
+	case TRACE_EVENT_STACK:
+		r = functions_event(s, event, size);
 		break;
 	case TRACE_EVENT_CALL:
 		if (event->op == TRACE_OP_FREE &&
@@ -341,6 +441,7 @@ static int stacks_event(const struct trace_header *event, uint32_t size, void *u
 		r = add_event(s, event);
 		break;
 	}
+	note_time(s, event);
 	return r;
 }
 
@@ -359,15 +460,30 @@ struct event_sink *stack_sums_sink(struct stack_sums *s)
 	return &s->sink;
 }
 
+/* ---- interpreters ---- */
+
+/* Who cannot be asked about now is asked about again, who makes the helper hang only a few times. */
+static enum stacks_python python_state(struct stacks_process *process, int r)
+{
+	if (r == 0 || r == -ENOENT || r == -ESRCH)
+		return STACKS_PYTHON_ASKED;
+	if (r == -EAGAIN || (r == -EIO && ++process->python_tries < STACKS_PYTHON_TRIES))
+		return STACKS_PYTHON_AGAIN;
+	return STACKS_PYTHON_UNKNOWN;
+}
+
 static void found_python(struct stack_sums *s, struct trace_engine *engine, pid_t pid, int r,
 			 uint32_t version, const struct trace_python *python)
 {
+	uint32_t process;
+
 	if (r == 0)
 		r = trace_engine_set_python(engine, pid, python);
-	if (r < 0 && r != -ENOENT && r != -ESRCH) {
-		s->unknown_python++;
+	if (process_get(s, (uint32_t)pid, &process) < 0)
+		return;
+	s->processes[process].python = (uint8_t)python_state(&s->processes[process], r);
+	if (s->processes[process].python == STACKS_PYTHON_UNKNOWN)
 		s->unknown_version = version;
-	}
 }
 
 static void on_found(pid_t pid, int r, uint32_t version, const struct trace_python *python, void *userdata)
@@ -401,17 +517,35 @@ void stack_sums_mapped(struct stack_sums *s, struct trace_engine *engine, pid_t 
 	found_python(s, engine, pid, r, version, &python);
 }
 
+/* Some in each window, in turn. */
+static void ask_again(struct stack_sums *s)
+{
+	uint32_t asked = 0;
+
+	for (uint32_t i = 0; s->engine && i < s->processes_n && asked < STACKS_PYTHON_ASKS; i++) {
+		struct stacks_process *process = &s->processes[s->ask_next++ % s->processes_n];
+
+		if (process->over || process->python != STACKS_PYTHON_AGAIN)
+			continue;
+		process->python = STACKS_PYTHON_ASKED;
+		stack_sums_mapped(s, s->engine, (pid_t)process->id.pid);
+		asked++;
+	}
+}
+
 /* ---- estimated time ---- */
 
-/* The newest one with this PID; NULL: none launched anything. */
-static struct stacks_process *process_of(const struct stack_sums *s, uint32_t tgid, bool over)
+/* NULL: it launched nothing that was seen. */
+static struct stacks_process *process_of(const struct stack_sums *s, const struct traced_process *of)
 {
-	uint32_t process;
+	struct stacks_process *running = process_find(s, of->id.pid);
+	uint32_t over;
 
-	if (over && hashmap_get(&s->over_by, tgid, &process))
-		return &s->processes[process];
+	if (of->exited && hashmap_get(&s->over_by, of->id.pid, &over) &&
+	    process_id_may_equal(s->processes[over].id, of->id))
+		return &s->processes[over];
 	/* Its end may be in the next events. */
-	return hashmap_get(&s->process_by, tgid, &process) ? &s->processes[process] : NULL;
+	return running && process_id_may_equal(running->id, of->id) ? running : NULL;
 }
 
 static double busy_of(const struct trace_view *view, const struct traced_process *process)
@@ -455,8 +589,7 @@ void stack_sums_window(struct stack_sums *s, const struct trace_view *view)
 	for (uint32_t i = 0; i < s->rows_n; i++)
 		s->processes[s->rows[i].process].launched += s->rows[i].launched;
 	for (uint32_t i = 0; i < view->processes_n; i++) {
-		struct stacks_process *process = process_of(s, (uint32_t)view->processes[i].id.pid,
-						     view->processes[i].exited);
+		struct stacks_process *process = process_of(s, &view->processes[i]);
 		double busy_s = busy_of(view, &view->processes[i]);
 
 		if (!process || busy_s <= process->busy_s)
@@ -466,6 +599,7 @@ void stack_sums_window(struct stack_sums *s, const struct trace_view *view)
 	}
 	for (uint32_t i = 0; i < s->processes_n; i++)
 		s->processes[i].launched = 0;
+	ask_again(s);
 }
 
 /* ---- start and end ---- */
@@ -473,10 +607,8 @@ void stack_sums_window(struct stack_sums *s, const struct trace_view *view)
 static void tables_done(struct stack_sums *s)
 {
 	python_stacks_free(TAKE_PTR(s->python));
-	free(TAKE_PTR(s->processes));
 	free(TAKE_PTR(s->rows));
 	free(TAKE_PTR(s->held));
-	hashmap_done(&s->process_by);
 	hashmap_done(&s->over_by);
 	hashmap_done(&s->row_by);
 	hashmap_done(&s->held_by);
@@ -484,10 +616,37 @@ static void tables_done(struct stack_sums *s)
 
 static bool is_full(const struct stack_sums *s)
 {
-	uint64_t room = (uint64_t)s->limits.rows + s->limits.paths;
-
-	return s->used >= room / 8 * 7 || s->processes_n >= s->limits.processes || s->refused > 0 ||
+	for (unsigned i = 0; i < STACKS_TABLES; i++)
+		if (s->used[i] >= s->room[i] / 8 * 7)
+			return true;
+	return s->processes_n >= s->limits.processes || s->refused > 0 || s->lost_held > 0 ||
 	       s->rows_n >= s->limits.rows || python_stacks_lost(s->python) > 0;
+}
+
+/*
+ * Those that run stay: their names are not told again, and their time on devices goes on from what it was.
+ * So do their users.
+ */
+static void keep_running(struct stack_sums *s)
+{
+	uint64_t users[STACK_USERS];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->users_n; i++)
+		users[i] = s->users[i].id;
+	s->users_n = 0;
+	hashmap_clear(&s->process_by);
+	for (uint32_t i = 0; i < s->processes_n; i++) {
+		struct stacks_process process = s->processes[i];
+
+		if (process.over || hashmap_put(&s->process_by, process.id.pid, n) < 0)
+			continue;
+		process.rows = process.held = STACKS_NONE;
+		process.launched = 0;
+		process.user = user_get(s, users[process.user]);
+		s->processes[n++] = process;
+	}
+	s->processes_n = n;
 }
 
 /* The kernel side sends each function and stack once, and has to send them again. */
@@ -500,11 +659,12 @@ static void renew(struct stack_sums *s)
 		return;
 	tables_done(s);
 	s->python = python;
-	s->processes_n = s->processes_cap = s->rows_n = s->rows_cap = 0;
-	s->held_n = s->held_cap = s->held_free = s->users_n = s->used = 0;
+	keep_running(s);
+	s->rows_n = s->rows_cap = 0;
+	s->held_n = s->held_cap = s->held_free = 0;
+	memset(s->used, 0, sizeof(s->used));
 	s->lost_events = s->lost_rows = s->lost_held = s->refused = 0;
-	s->unreturned = s->frameless = s->given_up = s->unknown_python = 0;
-	s->unknown_version = 0;
+	s->unreturned = s->frameless = s->given_up = 0;
 	s->sampled = false;
 	s->begin_ns = clock_mono_ns();
 	if (s->engine)
@@ -519,12 +679,18 @@ int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_st
 	if (!s)
 		return -ENOMEM;
 	s->limits = *limits;
+	s->room[STACKS_ROWS] = limits->rows + limits->paths;
+	s->room[STACKS_HELD] = limits->held;
+	s->room[STACKS_PLACES] = limits->places;
+	s->room[STACKS_FRAMES] = limits->frames;
+	s->room[STACKS_TEXTS] = limits->text_bytes;
 	strbuf_init(&s->said, 0);
 	s->begin_ns = clock_mono_ns();
 	s->sink = (struct event_sink){
 		.sink = { .name = "stacks", .userdata = s },
 		.event = stacks_event,
 		.lost = stacks_lost,
+		.process_over = stacks_process_over,
 	};
 	r = python_stacks_new(&s->python);
 	if (r < 0)
@@ -545,6 +711,8 @@ void stack_sums_free(struct stack_sums *s)
 	stack_natives_free(s->native);
 	python_finder_free(s->finder);
 	tables_done(s);
+	free(s->processes);
+	hashmap_done(&s->process_by);
 	strbuf_done(&s->said);
 	free(s);
 }

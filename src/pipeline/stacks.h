@@ -4,10 +4,12 @@
  * only place where that is done: files of "gpusonde trace --stacks" and the agent's pages are made of it.
  *
  * Invariants
- *  1. Memory is bounded (struct stack_limits). A user's processes have at most STACK_SHARE times as many rows
- *     and stacks as are free; what does not fit is counted in a row "[too many stacks]" of its process.
+ *  1. Memory is bounded (struct stack_limits). A user's processes have at most STACK_SHARE times as much of
+ *     each table as is free; what does not fit is counted in a row "[too many stacks]" of its process. Who is
+ *     a user: proc_answers_for() of proc/user.h.
  *  2. An event that is of a sample counts for as many as it says. So weights are right on average.
- *  3. A process's end costs as much as that process has, not as all have.
+ *  3. A process's end costs as much as that process has, not as all have. It is seen also where its event
+ *     was lost, so that the next process with its PID has nothing of it.
  *
  * One thread owns it: the one that drains the engine's events.
  */
@@ -27,6 +29,8 @@ struct stack_limits {
 	uint32_t paths; /* stacks; at most PYTHON_PATHS */
 	uint32_t held; /* allocations that are not freed yet */
 	uint32_t processes;
+	uint32_t places, frames, text_bytes; /* as python/stacks.h's, and at most those */
+	bool keep_held; /* what a process had not freed when it ended is still held by its rows */
 	int64_t renew_ns; /* what is full begins anew, at most so often; 0: never */
 };
 
@@ -50,7 +54,11 @@ int stack_sums_set_finder(struct stack_sums *sums, sd_event *event);
 void stack_sums_mapped(struct stack_sums *sums, struct trace_engine *engine, pid_t pid);
 /* A window of the figures has ended: the processes' estimated time on devices is split among their stacks. */
 void stack_sums_window(struct stack_sums *sums, const struct trace_view *view);
-/* The @rows_max rows that weigh most, and the sums of the others by process; 0: all. -ENOMEM. */
-int stack_sums_view(struct stack_sums *sums, uint32_t rows_max, struct stack_view **ret_view);
+/*
+ * The @rows_max rows that weigh most, fewer if they and their texts would have more than @bytes_max bytes,
+ * and the sums of the others by process; 0: all. -ENOMEM.
+ */
+int stack_sums_view(struct stack_sums *sums, uint32_t rows_max, size_t bytes_max,
+		    struct stack_view **ret_view);
 /* Rows and allocations of one process that were looked at in loops, for tests. */
 uint64_t stack_sums_steps(const struct stack_sums *sums);

@@ -2,7 +2,9 @@
 /* Shared by stacks.c, which adds up, and stacks_view.c, which makes views of the sums. */
 #pragma once
 
+#include "activity/incarnations.h"
 #include "base/hashmap.h"
+#include "base/process_id.h"
 #include "base/strbuf.h"
 #include "pipeline/native.h"
 #include "pipeline/stacks.h"
@@ -11,9 +13,21 @@
 
 enum { STACKS_NONE = UINT32_MAX };
 
+/* Whether a process's interpreter was looked for. */
+enum stacks_python {
+	STACKS_PYTHON_ASKED,
+	STACKS_PYTHON_AGAIN, /* could not be asked about, or the helper was lost over it */
+	STACKS_PYTHON_UNKNOWN, /* of a version that is not known, or not to be found out */
+};
+enum { STACKS_PYTHON_TRIES = 5, STACKS_PYTHON_ASKS = 64 /* in a window */ };
+
 struct stacks_process {
-	uint32_t tgid;
+	struct process_id id; /* without its start where that was not told */
+	uint64_t incarnation; /* 0: not known */
+	uint64_t seen_ns; /* the end of its newest event, until its incarnation is known */
 	bool over;
+	uint8_t python; /* enum stacks_python */
+	uint8_t python_tries;
 	char comm[TRACE_COMM];
 	double busy_s; /* on all devices, estimated, as of the last window */
 	double launched; /* in the window */
@@ -22,11 +36,20 @@ struct stacks_process {
 	uint32_t user; /* index in users */
 };
 
-/* Whose processes make stacks: what of the tables is there for all. */
+/* What users share. */
+enum stacks_table {
+	STACKS_ROWS, /* and paths */
+	STACKS_HELD,
+	STACKS_PLACES,
+	STACKS_FRAMES,
+	STACKS_TEXTS, /* bytes */
+	STACKS_TABLES,
+};
+
+/* Whose processes make stacks. */
 struct stacks_user {
-	uint32_t uid;
-	uint32_t processes; /* that run */
-	uint32_t used; /* rows and paths that its processes were the first with */
+	uint64_t id; /* UINT64_MAX: of those of whom that cannot be told */
+	uint32_t used[STACKS_TABLES]; /* of what is told once: by the first process that has it */
 };
 
 /* A path of a process that ends in one function of CUDA. */
@@ -57,7 +80,9 @@ struct stack_sums {
 	uint32_t processes_n, processes_cap;
 	struct hashmap process_by, over_by; /* by tgid: of those that run; the newest of those that ended */
 	struct stacks_user users[STACK_USERS];
-	uint32_t users_n, used;
+	uint32_t users_n;
+	uint32_t used[STACKS_TABLES], room[STACKS_TABLES]; /* of all */
+	struct incarnations incarnations;
 	struct stack_limits limits;
 	struct stacks_row *rows;
 	uint32_t rows_n, rows_cap;
@@ -67,8 +92,8 @@ struct stack_sums {
 	struct hashmap held_by;
 	uint64_t lost_events, lost_rows, lost_held;
 	uint64_t refused; /* functions and stacks of users who have their share */
-	uint64_t unknown_python; /* processes whose interpreter is of a version that is not known */
-	uint32_t unknown_version;
+	uint32_t unknown_version; /* of the newest interpreter that is not known */
+	uint32_t ask_next; /* the process that is asked about next */
 	uint64_t unreturned; /* calls of which only the entry was probed */
 	uint64_t frameless; /* events whose stack could not be told */
 	uint64_t given_up; /* events whose stack was not taken, for the budget */

@@ -471,11 +471,11 @@ static uint32_t totals_used(const struct trace_sum *const *totals, uint32_t n, u
 	return used;
 }
 
-/* Without memory for them stacks are absent. */
 static void fill_stacks(struct trace_view *view, struct stack_sums *stacks)
 {
 	stack_sums_window(stacks, view);
-	stack_sums_view(stacks, PIPELINE_STACK_ROWS, &view->stacks);
+	view->stacks_error =
+		stack_sums_view(stacks, PIPELINE_STACK_ROWS, PIPELINE_STACK_BYTES, &view->stacks);
 }
 
 int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64_t left_out,

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hashmap.h"
+#include "proc/proc.h"
 
 enum { DEPTH_MAX = 33 }; /* of user namespaces, which the kernel limits to 32 */
 
@@ -69,5 +71,26 @@ int proc_user(const char *root, uint32_t pid, uint32_t *ret_user)
 		if (is_own_namespace(namespace))
 			return 0;
 	}
+	return 0;
+}
+
+int proc_answers_for(const char *root, uint32_t pid, uint64_t *ret_user, uint32_t *ret_uid)
+{
+	struct proc_cgroup cgroup;
+	char path[128], text[4096];
+	size_t n;
+	int r = proc_user(root, pid, ret_uid);
+
+	if (r < 0)
+		return r;
+	*ret_user = *ret_uid;
+	if (*ret_uid != 0)
+		return 0;
+	snprintf(path, sizeof(path), "%s/%u/cgroup", root, pid);
+	if (read_file(path, text, sizeof(text), &n) < 0)
+		return 0;
+	proc_cgroup_parse(text, n, &cgroup);
+	if (cgroup.kind != PROC_CGROUP_NONE && cgroup.kind != PROC_CGROUP_UNIT)
+		*ret_user = UINT64_C(1) << 32 | (uint32_t)hash_bytes(cgroup.id, strlen(cgroup.id));
 	return 0;
 }

@@ -12,3 +12,8 @@
  * has tens of thousands of IDs in namespaces of his own. -ESRCH: it has ended.
  */
 int proc_user(const char *root, uint32_t pid, uint32_t *ret_user);
+/*
+ * The same for shares and penalties. Containers run as root, mostly, and do not answer for each other: for
+ * them the container stands for the user, a number beyond all of users.
+ */
+int proc_answers_for(const char *root, uint32_t pid, uint64_t *ret_user, uint32_t *ret_uid);

@@ -11,13 +11,14 @@
 #include "base/fd.h"
 #include "helper/helper.h"
 #include "proc/proc.h"
+#include "proc/user.h"
 #include "python/finder_private.h"
 
 enum { PENALTIES = 16, SHARE = 7 };
 
 struct waiting {
 	struct process_id id;
-	uint32_t uid;
+	uint64_t user; /* who answers for it */
 };
 
 struct python_finder {
@@ -28,7 +29,7 @@ struct python_finder {
 	uint32_t first, n;
 	bool asked;
 	struct {
-		uint32_t uid;
+		uint64_t user;
 		int64_t until_ns;
 	} penalties[PENALTIES]; /* a ring */
 	uint32_t penalties_next;
@@ -39,12 +40,12 @@ static struct waiting *waiting_at(struct python_finder *finder, uint32_t i)
 	return &finder->waiting[(finder->first + i) % FINDER_WAITING];
 }
 
-static bool is_penalised(const struct python_finder *finder, uint32_t uid)
+static bool is_penalised(const struct python_finder *finder, uint64_t user)
 {
 	int64_t now = clock_mono_ns();
 
 	for (unsigned i = 0; i < PENALTIES; i++)
-		if (finder->penalties[i].uid == uid && now < finder->penalties[i].until_ns)
+		if (finder->penalties[i].user == user && now < finder->penalties[i].until_ns)
 			return true;
 	return false;
 }
@@ -69,7 +70,7 @@ static void ask_next(struct python_finder *finder)
 	struct finder_question question = { .version = GPUSONDE_VERSION };
 
 	while (finder->n > 0 && !finder->asked) {
-		if (is_penalised(finder, waiting_at(finder, 0)->uid)) {
+		if (is_penalised(finder, waiting_at(finder, 0)->user)) {
 			tell(finder, -EIO, 0, NULL);
 			continue;
 		}
@@ -104,7 +105,7 @@ static void finder_lost(_unused_ bool hung, void *userdata)
 
 	if (!finder->asked)
 		return;
-	finder->penalties[i].uid = waiting_at(finder, 0)->uid;
+	finder->penalties[i].user = waiting_at(finder, 0)->user;
 	finder->penalties[i].until_ns = clock_mono_ns() + FINDER_PENALTY_NS;
 	tell(finder, -EIO, 0, NULL);
 	ask_next(finder);
@@ -112,22 +113,20 @@ static void finder_lost(_unused_ bool hung, void *userdata)
 
 int python_finder_ask(struct python_finder *finder, pid_t pid)
 {
-	struct proc_identity identity;
-	struct waiting new = { .uid = UINT32_MAX };
-	uint32_t own = 0;
+	struct waiting new = { .user = UINT64_MAX };
+	uint32_t own = 0, uid;
 	int r = proc_process_id("/proc", (uint32_t)pid, &new.id);
 
 	if (r < 0)
 		return r;
-	if (proc_identify("/proc", (uint32_t)pid, &identity) == 0)
-		new.uid = identity.uid;
+	proc_answers_for("/proc", (uint32_t)pid, &new.user, &uid);
 	for (uint32_t i = 0; i < finder->n; i++) {
-		own += waiting_at(finder, i)->uid == new.uid;
+		own += waiting_at(finder, i)->user == new.user;
 		if (process_id_equal(waiting_at(finder, i)->id, new.id))
 			return 0;
 	}
 	if (finder->n == FINDER_WAITING || own >= SHARE * (FINDER_WAITING - finder->n) ||
-	    is_penalised(finder, new.uid))
+	    is_penalised(finder, new.user))
 		return -EAGAIN;
 	*waiting_at(finder, finder->n++) = new;
 	ask_next(finder);

@@ -6,7 +6,8 @@
  * Invariants
  *  1. No call blocks. One process is looked at at a time, for FINDER_PATIENCE_NS at most.
  *  2. A user has at most seven times as many processes waiting as there is room for more, and none is looked
- *     at for FINDER_PENALTY_NS after one of his made the helper hang or crash.
+ *     at for FINDER_PENALTY_NS after one of his made the helper hang or crash. For root's processes in
+ *     a container the container stands for the user (proc/user.h).
  *  3. What is found is told of the process that was asked about, not of a later one with its PID.
  */
 #pragma once

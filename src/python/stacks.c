@@ -430,8 +430,8 @@ static bool make_python(struct making *m)
 	if (m->next >= m->event->n || m->next >= TRACE_STACK_MAX)
 		return false;
 	if (m->error == 0 && m->n < ARRAY_SIZE(m->places))
-		m->error = place_of(m->s, m->event->header.tgid, &m->event->frames[m->next],
-				    &m->places[m->n++]);
+		m->error =
+			place_of(m->s, m->event->header.tgid, &m->event->frames[m->next], &m->places[m->n++]);
 	m->next++;
 	return true;
 }
@@ -589,6 +589,11 @@ uint32_t python_stacks_path(const struct python_stacks *s, const struct trace_he
 uint32_t python_stacks_paths(const struct python_stacks *s)
 {
 	return s->paths_n;
+}
+
+struct python_stacks_used python_stacks_used(const struct python_stacks *s)
+{
+	return (struct python_stacks_used){ s->paths_n, s->places_n, s->frames_n, (uint32_t)s->texts.len };
 }
 
 const uint32_t *python_stacks_places(const struct python_stacks *s, uint32_t path, uint32_t *ret_n)

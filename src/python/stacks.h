@@ -60,6 +60,13 @@ int python_stacks_event(struct python_stacks *stacks, const struct trace_header 
 /* The path of an event's stack: an index below python_stacks_paths(). */
 uint32_t python_stacks_path(const struct python_stacks *stacks, const struct trace_header *event);
 uint32_t python_stacks_paths(const struct python_stacks *stacks);
+/* What of the tables that processes share is used. */
+struct python_stacks_used {
+	uint32_t paths, places;
+	uint32_t frames; /* of all paths */
+	uint32_t text_bytes;
+};
+struct python_stacks_used python_stacks_used(const struct python_stacks *stacks);
 /* The places of a path, the innermost first; valid until the next event. */
 const uint32_t *python_stacks_places(const struct python_stacks *stacks, uint32_t path, uint32_t *ret_n);
 const struct python_place *python_stacks_place(const struct python_stacks *stacks, uint32_t place);

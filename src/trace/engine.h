@@ -10,10 +10,11 @@
  * A process here is an *incarnation*: a PID from one exec to the next, or to its exit.
  *
  * Budget: the cost of tracing a process is its hits times the measured cost of the site's class, averaged
- * over 10 s. If it exceeds max_overhead, the engine first quiets the process (no events, sums only), then
- * gives up the most expensive group of sites of the files that the process maps, and takes it back after a
- * back-off that doubles. If handling events takes this thread more than max_overhead, the process with the
- * most events is quieted. trace_process_sum.incomplete shows which data this made incomplete.
+ * over 10 s. If it exceeds max_overhead, the engine takes fewer stacks or none, gives up operators, then
+ * libraries above CUDA, quiets the process (no events, sums only), and then gives up the most expensive group
+ * of sites of the files that the process maps; it takes each back after a back-off that doubles. If handling
+ * events takes this thread more than max_overhead, the process with the most events is quieted.
+ * trace_process_sum.incomplete shows which data this made incomplete.
  */
 #pragma once
 

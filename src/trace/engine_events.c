@@ -101,6 +101,15 @@ static void count_stack(struct trace_engine *engine, const struct trace_header *
 		process->stacks++;
 }
 
+/* Waits for an interpreter's lock are no hits of probes, so engine_hits() does not count their events. */
+static void count_wait(struct trace_engine *engine, const struct trace_header *event)
+{
+	struct sums_process *process = sums_find(&engine->sums, event->tgid);
+
+	if (process)
+		budget_add(&process->budget, PROBE_GROUP_CALLS, 0, 1);
+}
+
 static void on_record(const void *data, uint32_t size, void *userdata)
 {
 	struct trace_engine *engine = userdata;
@@ -120,6 +129,8 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 	}
 	if (event->type == TRACE_EVENT_CALL || event->type == TRACE_EVENT_LAUNCH)
 		count_stack(engine, event);
+	if (event->type == TRACE_EVENT_CALL && event->op == TRACE_OP_PYTHON_GIL)
+		count_wait(engine, event);
 	event_sinks_event(&engine->sinks, event, size);
 	if (event->type == TRACE_EVENT_EXIT || event->type == TRACE_EVENT_EXEC)
 		on_ended(engine, (const struct trace_process *)event);

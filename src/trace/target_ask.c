@@ -51,29 +51,9 @@ struct pending_file {
 
 /* ---- who asks ---- */
 
-/*
- * Containers run as root, mostly, and do not answer for each other: for them, the container stands for the
- * user.
- */
 int target_user_of(struct targets *targets, pid_t pid, uint64_t *ret_user, uint32_t *ret_uid)
 {
-	struct proc_cgroup cgroup;
-	char path[128], text[4096];
-	size_t n;
-	int r = proc_user(targets->config.proc_root, (uint32_t)pid, ret_uid);
-
-	if (r < 0)
-		return r;
-	*ret_user = *ret_uid;
-	if (*ret_uid != 0)
-		return 0;
-	snprintf(path, sizeof(path), "%s/%d/cgroup", targets->config.proc_root, (int)pid);
-	if (read_file(path, text, sizeof(text), &n) < 0)
-		return 0;
-	proc_cgroup_parse(text, n, &cgroup);
-	if (cgroup.kind != PROC_CGROUP_NONE && cgroup.kind != PROC_CGROUP_UNIT)
-		*ret_user = UINT64_C(1) << 32 | (uint32_t)hash_bytes(cgroup.id, strlen(cgroup.id));
-	return 0;
+	return proc_answers_for(targets->config.proc_root, (uint32_t)pid, ret_user, ret_uid);
 }
 
 /* ---- what waits ---- */

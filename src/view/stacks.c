@@ -36,11 +36,20 @@ static void add_line(const struct stack_page *page, const struct stack_row *row,
 	strbuf_addf(out, " %lld\n", llround(row->weights[weight]));
 }
 
-size_t view_stacks_folded(const struct stack_page *page, enum stack_weight weight, size_t from,
-			  size_t most, struct strbuf *out)
+size_t view_stacks_folded(const struct stack_page *page, enum stack_weight weight, size_t from, size_t most,
+			  struct strbuf *out)
 {
 	for (; from < page->rows_n && out->len < most; from++)
 		if (llround(page->rows[from].weights[weight]) > 0)
 			add_line(page, &page->rows[from], weight, out);
 	return from;
+}
+
+void view_stacks_remarks(const struct stack_page *page, struct strbuf *out)
+{
+	if (page->estimated)
+		strbuf_adds(out, "# estimated: from a sample of the calls\n");
+	/* A line that ended in a number would be read as a stack. */
+	if (page->incomplete)
+		strbuf_addf(out, "# incomplete: %s.\n", page->incomplete);
 }

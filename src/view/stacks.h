@@ -13,8 +13,10 @@
  * left out. From row @from on, until @out has some @most bytes: each line repeats all of its names. The row
  * to go on with; page->rows_n: that was all.
  */
-size_t view_stacks_folded(const struct stack_page *page, enum stack_weight weight, size_t from,
-			  size_t most, struct strbuf *out);
+size_t view_stacks_folded(const struct stack_page *page, enum stack_weight weight, size_t from, size_t most,
+			  struct strbuf *out);
+/* Lines "# ..." of what the numbers are not, which readers of folded text skip. */
+void view_stacks_remarks(const struct stack_page *page, struct strbuf *out);
 /* A gzipped profile.proto. -ENOMEM. */
 int view_stacks_pprof(const struct stack_page *page, struct strbuf *out);
 int view_stacks_html(const struct stack_page *page, struct strbuf *out);

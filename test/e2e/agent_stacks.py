@@ -8,6 +8,7 @@ import subprocess
 import urllib.request
 
 from lib.e2e import Agent, BUILD, Skip, contains, environment, equal, run, wait_for
+from lib.sampling import unbiased
 
 PROGRAM = """
 import ctypes, os, select, sys
@@ -55,10 +56,10 @@ def begun(a):
         raise Skip(trace["why"])
 
 
-def started():
+def started(program=PROGRAM):
     python = shutil.which("python3", path="/usr/bin") or "python3"
     env = environment(LD_LIBRARY_PATH=SIM, GPUSONDE_SIM_CUDA_KERNEL_US="0", PYTHONDONTWRITEBYTECODE="1")
-    return subprocess.Popen([python, "-c", PROGRAM], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([python, "-c", program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def held(a, pids):
@@ -97,9 +98,11 @@ def test_stacks():
             for pids, name, size in (children(program.pid), "child", 210), ([program.pid], "parent", 4000):
                 comes(a, pids, ("<module>", "waiting", "allocate"), 1)
                 go_on(program, name)
-                equal(comes(a, pids, ("<module>", name, "allocate"), 1), size, "bytes")
+                equal(comes(a, pids, ("<module>", name, "allocate"), size), size, "bytes")
                 program.stdin.write("\n")
                 program.stdin.flush()
+                # What a process held until it ended is held no more.
+                wait_for(lambda: not held(a, pids).get(("<module>", name, "allocate")), "its memory to be let go")
         equal(a.get("/api/v1/stacks?format=folded").status, 200)
         with urllib.request.urlopen(f"http://127.0.0.1:{a.port()}/api/v1/stacks?format=pprof") as reply:
             equal(gzip.decompress(reply.read())[:1], b"\x0a", "a profile begins with a kind of sample")
@@ -107,6 +110,65 @@ def test_stacks():
         refused = a.get("/api/v1/stacks?format=xml")
         equal(refused.status, 400)
         contains(refused.text, "json, folded, pprof or html")
+
+
+LINES = 100
+FLOOD = PROGRAM.split("def parent")[0] + """
+def waiting():
+    while not select.select([0], [], [], 0.05)[0]:
+        allocate(1)
+    assert os.read(0, 1)
+def flood():
+    rounds, address, one = 0, ctypes.c_void_p(), ctypes.c_size_t(1)
+    assert cuda.cudaMalloc(ctypes.byref(address), one) == 0
+    while rounds % 50 or not select.select([0], [], [], 0)[0]:
+        rounds += 1
+""" + "        cuda.cudaMemset(address, 0, one)\n" * LINES + """
+    print(rounds, flush=True)
+waiting()
+flood()
+assert os.read(0, 1)
+sys.stdin.read()
+"""
+
+
+def calls(a, pid):
+    return sum(c["count"] for p in a.get("/api/v1/trace").json()["trace"]["processes"] if p["pid"] == pid for c in p["calls"] if c["api"] == "cuMemsetD8_v2")
+
+
+def by_line(page, pid):
+    """bytes by line of flood()"""
+    set_at = [w["name"] for w in page["weights"]].index("bytes_copied") + 3
+    lines = {}
+    for row in page["rows"]:
+        name, _, line = page["places"][row[-1]]
+        if row[0] == pid and page["texts"][name] == "flood":
+            lines[line] = lines.get(line, 0) + row[set_at]
+    return list(lines.values()) + [0] * (LINES - len(lines))
+
+
+def test_sampled():
+    """Of a flood a sample is taken, which is right on average; the page says that it is one."""
+    with agent("--trace-stacks", "yes", "--max-overhead", "0%") as a:
+        begun(a)
+        with started(FLOOD) as program:
+            comes(a, [program.pid], ("<module>", "waiting", "allocate"), 1)
+            program.stdin.write("\n")
+            program.stdin.flush()
+            wait_for(lambda: a.get("/api/v1/stacks").json()["estimated"], "a sample to be taken")
+            before = calls(a, program.pid)
+            wait_for(lambda: calls(a, program.pid) > 3 * before, "more calls")
+            program.stdin.write("\n")
+            program.stdin.flush()
+            rounds = int(program.stdout.readline())
+            wait_for(lambda: calls(a, program.pid) == LINES * rounds, "all calls to be counted")
+            page = a.get("/api/v1/stacks").json()
+            folded = a.get("/api/v1/stacks?format=folded").text
+            program.stdin.close()
+    contains(folded, "# estimated: from a sample")
+    if "events were lost" in page["incomplete"]:
+        raise Skip(page["incomplete"])
+    unbiased(by_line(page, program.pid), rounds)
 
 
 def test_off():

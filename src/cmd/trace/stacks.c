@@ -47,6 +47,10 @@ int trace_stacks_new(sd_event *event, unsigned kinds, struct stack_sums **ret_st
 		.paths = PYTHON_PATHS,
 		.held = 1 << 20,
 		.processes = 1 << 16,
+		.places = PYTHON_PLACES,
+		.frames = PYTHON_PATH_FRAMES_MAX,
+		.text_bytes = PYTHON_TEXT_BYTES,
+		.keep_held = true,
 	};
 
 	_cleanup_(stack_sums_freep) struct stack_sums *stacks = NULL;
@@ -127,7 +131,7 @@ int trace_stacks_write(struct stack_sums *stacks, struct trace_engine *engine, c
 	int r;
 
 	trace_engine_drain(engine);
-	r = stack_sums_view(stacks, 0, &view);
+	r = stack_sums_view(stacks, 0, 0, &view);
 	if (r == 0)
 		r = write_beside(path, &view->page, weight);
 	if (r < 0)

@@ -22,9 +22,9 @@ static const struct stack_row rows[] = {
 	{ first, 2, 7, "python3 7", "cudaMalloc", { [STACK_LAUNCHES] = 2, [STACK_BYTES_HELD] = 1e15 } },
 	{ second, 1, 7, "python3 7", "cudaLaunchKernel", { [STACK_LAUNCHES] = 1.6 } },
 };
-static const struct stack_page page = { .places = places,
-					.places_n = ARRAY_SIZE(places),
-					.rows = rows, .rows_n = ARRAY_SIZE(rows) };
+static const struct stack_page page = {
+	.places = places, .places_n = ARRAY_SIZE(places), .rows = rows, .rows_n = ARRAY_SIZE(rows)
+};
 
 static void test_folded(void **state)
 {
@@ -42,6 +42,24 @@ static void test_folded(void **state)
 	strbuf_reset(&out);
 	assert_int_equal(view_stacks_folded(&page, STACK_SYNC_WAIT, 0, SIZE_MAX, &out), 2);
 	assert_int_equal(out.len, 0);
+	strbuf_done(&out);
+}
+
+static void test_remarks(void **state)
+{
+	struct stack_page more = page;
+	struct strbuf out;
+
+	(void)state;
+	strbuf_init(&out, 0);
+	strbuf_adds(&out, "");
+	view_stacks_remarks(&more, &out);
+	assert_int_equal(out.len, 0);
+	more.estimated = true;
+	more.incomplete = "3 events were lost";
+	view_stacks_remarks(&more, &out);
+	assert_string_equal(out.data, "# estimated: from a sample of the calls\n"
+				      "# incomplete: 3 events were lost.\n");
 	strbuf_done(&out);
 }
 
@@ -145,11 +163,8 @@ static void test_weights(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folded),
-		cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_html),
-		cmocka_unit_test(test_pprof),
-		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_folded), cmocka_unit_test(test_remarks), cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_html),   cmocka_unit_test(test_pprof),   cmocka_unit_test(test_weights),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
