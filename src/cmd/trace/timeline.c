@@ -155,7 +155,7 @@ static void timeline_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 		hashmap_del(&t->process_by, tgid);
 }
 
-static bool has_room(const struct trace_timeline *t, uint32_t process)
+static bool has_track(const struct trace_timeline *t, uint32_t process)
 {
 	return t->processes[process].tracks < PROCESS_TRACKS_MAX;
 }
@@ -168,7 +168,7 @@ bool timeline_child(struct trace_timeline *t, uint32_t process, struct timeline_
 	if (hashmap_get(by, key, ret_track))
 		return true;
 	track->parent = t->processes[process].track;
-	if (!has_room(t, process) || !trace_timeline_text(t, name, &track->name) ||
+	if (!has_track(t, process) || !trace_timeline_text(t, name, &track->name) ||
 	    !trace_timeline_track(t, track, ret_track) || hashmap_put(by, key, *ret_track) < 0)
 		return false;
 	t->processes[process].tracks++;
@@ -185,7 +185,7 @@ static bool thread_track(struct trace_timeline *t, const struct trace_header *ev
 		return false;
 	if (hashmap_get(&t->thread_by, key_in(*ret_process, event->tid), ret_track))
 		return true;
-	if (!has_room(t, *ret_process))
+	if (!has_track(t, *ret_process))
 		return false;
 	thread_name(event->tgid, event->tid, name, sizeof(name));
 	return timeline_child(t, *ret_process, &track, name, &t->thread_by, event->tid, ret_track);
@@ -556,7 +556,7 @@ static struct timeline_stream *stream_of(struct trace_timeline *t, const struct 
 	if (hashmap_get(&t->stream_by, key, &index))
 		return &t->streams[index];
 	stream_name(t, span, name);
-	stream = has_room(t, process) ? stream_new(t) : NULL;
+	stream = has_track(t, process) ? stream_new(t) : NULL;
 	if (!stream || !trace_timeline_text(t, name, &track.name) ||
 	    !trace_timeline_track(t, &track, &stream->track) ||
 	    hashmap_put(&t->stream_by, key, t->streams_n) < 0)
@@ -671,7 +671,7 @@ int trace_timeline_finish(struct trace_timeline *t, const char **ret_said)
 	return r;
 }
 
-static int open_file(const char *path)
+static int user_open(const char *path)
 {
 	WITH_RIGHTS_OF_USER;
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
@@ -700,7 +700,7 @@ int trace_timeline_new(const char *path, enum timeline_format format, struct tra
 		.marks = TIMELINE_NONE,
 	};
 	strbuf_init(&t->said, 0);
-	t->fd = open_file(path);
+	t->fd = user_open(path);
 	if (t->fd < 0)
 		return t->fd;
 	t->waiting = calloc(WAITING_MAX, sizeof(*t->waiting));
