@@ -149,10 +149,14 @@ static __always_inline void launch_event(struct trace_counters *c, const struct 
 	event_submit(event);
 }
 
+/*
+ * @stack: stack_of() of an outermost call; of others TRACE_STACK_OFF: what they do is theirs, and functions
+ * within each other, stack_take() among them, have 512 bytes.
+ */
 static __always_inline void call_event(struct trace_counters *c, const struct trace_spec *spec,
-				       const struct frame *frame, const struct outcome *outcome, __u64 bytes)
+				       const struct frame *frame, const struct outcome *outcome, __u64 bytes,
+				       __u64 stack)
 {
-	__u64 stack = stack_of(spec);
 	struct trace_call *event = event_begin(c, sizeof(*event), TRACE_EVENT_CALL, frame->entry_ns);
 
 	if (!event)

@@ -160,7 +160,7 @@ __noinline int native_step(__u64 id)
 }
 
 /* From where the probe was hit to the function's caller, by its rule. False: none is known. */
-__noinline int native_leave(__u64 id)
+static __always_inline int native_leave(__u64 id)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
 

@@ -43,7 +43,7 @@ struct {
 } rules SEC(".maps");
 
 /* Of @n areas, sorted, from @first on: the first one that ends above @address, or @first + @n. */
-__noinline __u32 area_search(__u32 first, __u32 n, __u64 address)
+static __always_inline __u32 area_search(__u32 first, __u32 n, __u64 address)
 {
 	__u32 low = first, high = first + n;
 
@@ -93,13 +93,17 @@ __noinline int native_area(__u64 id, __u64 pc)
 {
 	__u32 tgid = id >> 32, at;
 	const struct unwind_space *space = bpf_map_lookup_elem(&spaces, &tgid);
-	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
 	const struct unwind_area *area;
+	struct walk *walk;
 
-	if (!space || !walk)
+	if (!space)
 		return 0;
 	at = area_search(space->first, space->n, pc);
-	if (at - space->first >= space->n)
+	/* Looked up again, since what is kept during the search is a part of the stacks' 512 bytes. */
+	tgid = id >> 32;
+	space = bpf_map_lookup_elem(&spaces, &tgid);
+	walk = bpf_map_lookup_elem(&walks, &id);
+	if (!space || !walk || at - space->first >= space->n)
 		return 0;
 	area = bpf_map_lookup_elem(&areas, &at);
 	if (!area || area->space != space->space || pc < area->start || pc >= area->end)

@@ -71,7 +71,7 @@ __noinline int communicators_send(__u64 id, __u64 duration_ns)
 	for (__u32 i = 0; i < TRACE_COMMS_MAX && i < frame->values[TRACE_OPERAND_KIND]; i++) {
 		frame->values[TRACE_OPERAND_HANDLE] = read_user_number(array + i * 8, 8, frame);
 		frame->values[TRACE_OPERAND_TIMES] = i;
-		call_event(c, spec, frame, &outcome, 0);
+		call_event(c, spec, frame, &outcome, 0, TRACE_STACK_OFF);
 	}
 	return 0;
 }

@@ -224,6 +224,7 @@ __noinline __u64 stack_take(__u64 id)
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 	struct trace_counters *c = counters_get();
 	__u32 shift, own, stack;
+	__u64 none; /* all bits of it are compared */
 
 	if (!ctl || !thread || !c)
 		return TRACE_STACK_OFF;
@@ -240,8 +241,9 @@ __noinline __u64 stack_take(__u64 id)
 	/* Of what is given up each call counts once. */
 	if (stack == TRACE_STACK_GIVEN_UP)
 		shift = 0;
-	SHOW_BOUND(stack);
-	if (stack < TRACE_STACK_NONES)
-		COUNT(&c->stackless[stack]);
+	none = stack;
+	SHOW_BOUND(none);
+	if (none < TRACE_STACK_NONES)
+		COUNT(&c->stackless[none]);
 	return (__u64)shift << (32 + TRACE_FLAG_SAMPLED_SHIFT) | stack;
 }

@@ -174,7 +174,7 @@ static __always_inline void torch_send(const struct trace_spec *spec, struct fra
 	if (spec->op == TRACE_OP_TORCH_RANGE)
 		name_event(spec, frame);
 	else
-		call_event(c, spec, frame, &outcome, frame->values[TRACE_OPERAND_SIZE]);
+		call_event(c, spec, frame, &outcome, frame->values[TRACE_OPERAND_SIZE], TRACE_STACK_OFF);
 }
 
 /*

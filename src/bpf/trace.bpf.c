@@ -125,7 +125,7 @@ static __always_inline void call_end(struct trace_counters *c, struct trace_cont
 		if (outcome->returned && !failed)
 			name_event(spec, frame);
 	} else if (spec->shape != TRACE_SHAPE_STRING) {
-		call_event(c, spec, frame, outcome, bytes);
+		call_event(c, spec, frame, outcome, bytes, stack_of(spec));
 	} else if (outcome->returned && frame->flags & FRAME_STRING_LATE) {
 		string_late(spec, frame);
 	}
@@ -173,7 +173,26 @@ static __always_inline void each_event(const struct trace_spec *spec, struct fra
 	    thread->flags & TRACE_PROC_QUIET)
 		return;
 	frame->flags |= TRACE_FLAG_NO_RESULT;
-	call_event(c, spec, frame, &outcome, frame->values[TRACE_OPERAND_SIZE]);
+	call_event(c, spec, frame, &outcome, frame->values[TRACE_OPERAND_SIZE], TRACE_STACK_OFF);
+}
+
+/* The key is on the stack here only: the stacks of functions within each other may take 512 bytes. */
+static __always_inline void pending_keep(const struct trace_spec *spec, struct pending_call *pending, __u64 id,
+					 __u64 sp)
+{
+	struct pending_key key = { .id = id, .sp = sp };
+
+	if (spec->flags & TRACE_SPEC_EACH)
+		bpf_map_update_elem(&pending_each, &key, pending, BPF_ANY);
+	else
+		bpf_map_update_elem(&pending_calls, &key, pending, BPF_ANY);
+}
+
+static __always_inline void pending_forget(__u64 id, __u64 sp)
+{
+	const struct pending_key key = { .id = id, .sp = sp };
+
+	bpf_map_delete_elem(&pending_each, &key);
 }
 
 /*
@@ -184,7 +203,6 @@ static __always_inline void each_event(const struct trace_spec *spec, struct fra
 __noinline int pending_begin(bpf_user_pt_regs_t *regs, __u64 id, __u64 sp, __u32 call)
 {
 	struct pt_regs *ctx = (struct pt_regs *)regs;
-	struct pending_key key = { .id = id, .sp = sp };
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 	__u32 row = call & TRACE_SITE_CALL;
 	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &row);
@@ -212,10 +230,7 @@ __noinline int pending_begin(bpf_user_pt_regs_t *regs, __u64 id, __u64 sp, __u32
 		each_event(spec, &pending->frame, id, !(call & PENDING_NEVER));
 	if (call & PENDING_NEVER)
 		return 0;
-	if (spec->flags & TRACE_SPEC_EACH)
-		bpf_map_update_elem(&pending_each, &key, pending, BPF_ANY);
-	else
-		bpf_map_update_elem(&pending_calls, &key, pending, BPF_ANY);
+	pending_keep(spec, pending, id, sp);
 	return 0;
 }
 
@@ -266,7 +281,7 @@ __noinline int each_return(__u64 id, __u64 sp, __u64 value)
 	if (!(spec->flags & TRACE_SPEC_EVENT) || thread->flags & TRACE_PROC_QUIET)
 		return true;
 	if (spec->shape != TRACE_SHAPE_STRING)
-		call_event(c, spec, frame, &outcome, frame->values[TRACE_OPERAND_SIZE]);
+		call_event(c, spec, frame, &outcome, frame->values[TRACE_OPERAND_SIZE], TRACE_STACK_OFF);
 	else if (frame->flags & FRAME_STRING_LATE)
 		string_late(spec, frame);
 	return true;
@@ -311,7 +326,7 @@ __noinline int pending_return(__u64 id, __u64 sp, __u64 value)
 	if (spec->shape == TRACE_SHAPE_NAME)
 		name_event(spec, &pending->frame);
 	else
-		call_event(c, spec, &pending->frame, &outcome, 0);
+		call_event(c, spec, &pending->frame, &outcome, 0, TRACE_STACK_OFF);
 	return true;
 }
 
@@ -386,7 +401,6 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &call);
 	__u64 sp = PT_REGS_SP(ctx) + (site >> TRACE_SITE_STACK_SHIFT);
 	__u64 id = bpf_get_current_pid_tgid();
-	struct pending_key key = { .id = id, .sp = sp };
 	struct frames *frames = NULL;
 	struct thread *thread;
 	struct frame *frame;
@@ -432,7 +446,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 				frame->tails++;
 			/* What is left of an older call there, whose return was not seen. */
 			if (thread->above && returns)
-				bpf_map_delete_elem(&pending_each, &key);
+				pending_forget(id, sp);
 			if (each && (tail || !returns))
 				call |= PENDING_NEVER;
 			if (each ||
