@@ -33,12 +33,17 @@ static __always_inline bool native_signal(struct native *native, __u8 kind)
 	return true;
 }
 
-/* A caller by frame pointers, if they lead up the stack to code. Else the stop that @why says. */
+/*
+ * A caller by frame pointers, if they lead up the stack to code: a guess, which is told. Else the stop that
+ * @why says. What has rules that are not known here is not guessed: it may use the register for anything.
+ */
 static __always_inline void native_by_pointer(__u64 id, struct native *native, __u32 why)
 {
 	__u64 pair[2] = { 0, 0 }, fp = native->fp;
 
 	native->stop = why;
+	if (why == TRACE_NATIVE_PENDING || why == TRACE_NATIVE_FULL || why == TRACE_NATIVE_CROWDED)
+		return;
 	if (fp < native->sp || fp - native->sp > UNWIND_FRAME_MAX || fp & 7 ||
 	    bpf_probe_read_user(pair, sizeof(pair), (void *)fp))
 		return;
@@ -52,7 +57,8 @@ static __always_inline void native_by_pointer(__u64 id, struct native *native, _
 	native->fp = pair[0];
 	native->called = 1;
 	native->stop = 0;
-	native->guessed++;
+	if (!native->guessed)
+		native->guessed = native->n;
 }
 
 /* The CFA of the frame by its rule; 0: it cannot be read. */
@@ -113,7 +119,7 @@ __noinline int native_step(__u64 id)
 	struct native *native;
 	const struct unwind_rule *rule = NULL;
 	__u32 at = 0;
-	__u64 pc, n;
+	__u64 pc, n, offset;
 
 	if (!walk)
 		return 0;
@@ -140,8 +146,9 @@ __noinline int native_step(__u64 id)
 			native->stop = TRACE_NATIVE_UNMAPPED;
 		return !native->stop;
 	}
-	if (native->area.rows)
-		at = row_search(native->area.first, native->area.rows, pc - native->area.base);
+	offset = pc - native->area.base;
+	if (native->area.rows && offset <= (__u32)-1)
+		at = row_search(native->area.first, native->area.rows, offset);
 	rule = bpf_map_lookup_elem(&rules, &at);
 	if (!rule)
 		return 0;
@@ -159,7 +166,7 @@ __noinline int native_step(__u64 id)
 	return !native->stop;
 }
 
-/* From where the probe was hit to the function's caller, by its rule. False: none is known. */
+/* From where the probe was hit to the function's caller, by its rule and no guess. False: none is known. */
 static __always_inline int native_leave(__u64 id)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
@@ -167,7 +174,7 @@ static __always_inline int native_leave(__u64 id)
 	if (!walk)
 		return 0;
 	walk->native.called = 0;
-	if (!native_step(id))
+	if (!native_step(id) || walk->native.guessed)
 		return 0;
 	walk->native.n = 0;
 	walk->native.hash = 0;
@@ -204,6 +211,7 @@ __noinline int native_walk(__u64 id)
 	native->n = 0;
 	native->guessed = 0;
 	native->area.start = native->area.end = 0;
+	native->area.space = 0;
 	/* A probe behind what has moved the stack pointer may be behind what has set the frame pointer. */
 	if (at->entry_sp && (at->entry_sp == at->sp || !native_leave(id))) {
 		native->returns = (__u64)BPF_CORE_READ(task, utask, return_instances);
@@ -216,6 +224,7 @@ __noinline int native_walk(__u64 id)
 		native->called = 1;
 		native->hash = 0;
 		native->n = 0;
+		native->guessed = 0;
 		native->loops[0] = 0;
 	}
 	for (__u32 i = 0; i <= TRACE_STACK_MAX; i++)

@@ -118,7 +118,8 @@ enum trace_native_stop {
 	TRACE_NATIVE_UNMAPPED, /* the process has no code there, as far as is known */
 	TRACE_NATIVE_NO_RULE, /* its file has no rule there, and frame pointers are not kept */
 	TRACE_NATIVE_PENDING, /* its file's rules are still to be read */
-	TRACE_NATIVE_FULL, /* there was no room for its file's rules */
+	TRACE_NATIVE_FULL, /* there was no room for its file's rules, or they take too long to read */
+	TRACE_NATIVE_CROWDED, /* there was no room for its file in the table of files */
 	TRACE_NATIVE_NO_FILE, /* the code is of no file, or of one that is not read */
 	TRACE_NATIVE_UNREAD, /* the stack could not be read */
 	TRACE_NATIVE_BROKEN, /* the rule leads no further up the stack */
@@ -135,10 +136,12 @@ struct trace_native {
 	__u16 n;
 	__u8 stop; /* enum trace_native_stop */
 	__u8 python; /* enum trace_stack_none: why the STACK has no frames; 0: it has some */
+	/* from this frame on callers were found by a frame pointer where no rule is known; 0: none was */
+	__u64 guessed;
 	/* the innermost first; within the instruction that makes the call, so below the return address */
 	__u64 pcs[];
 };
-_Static_assert(sizeof(struct trace_native) == 88, "both sides must agree");
+_Static_assert(sizeof(struct trace_native) == 96, "both sides must agree");
 
 enum trace_python_flag {
 	TRACE_PYTHON_LASTI = 1 << 0, /* frames have f_lasti, an int; else a pointer to the instruction */

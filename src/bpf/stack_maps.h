@@ -34,7 +34,7 @@ struct native {
 	__u32 n;
 	__u32 stop; /* enum trace_native_stop */
 	__u32 called; /* ip is behind a call; 0: it was interrupted, or has just been entered */
-	__u32 guessed; /* callers that were found by frame pointers */
+	__u32 guessed; /* as in struct trace_native */
 	struct unwind_area area; /* of the last frame */
 	__u64 loops[2]; /* as in struct trace_native */
 	__u64 loop, loop_n; /* as in struct trace_python */

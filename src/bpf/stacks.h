@@ -51,27 +51,28 @@ static __always_inline __u32 stack_number(struct trace_counters *c)
 STACK_SEND(stack_send_small, TRACE_STACK_SMALL)
 STACK_SEND(stack_send_large, TRACE_STACK_LARGE)
 
-#define NATIVE_SEND(function, capacity)                                                                   \
-	static __noinline int function(struct trace_counters *c, const struct walk *walk, __u32 number)   \
-	{                                                                                                 \
-		struct trace_native *event =                                                              \
-			event_begin(c, sizeof(struct trace_native) + (capacity) * sizeof(__u64),          \
-				    TRACE_EVENT_NATIVE, bpf_ktime_get_ns());                              \
-                                                                                                          \
-		if (!event)                                                                               \
-			return 0;                                                                         \
-		event->header.stack = number;                                                             \
-		event->entries[0] = walk->entries[0];                                                     \
-		event->entries[1] = walk->entries[1];                                                     \
-		event->loops[0] = walk->native.loops[0];                                                  \
-		event->loops[1] = walk->native.loops[1];                                                  \
-		event->space = walk->native.area.end ? walk->native.area.space : 0;                       \
-		event->n = walk->native.n;                                                                \
-		event->stop = walk->native.stop;                                                          \
-		event->python = walk->why;                                                                \
-		bpf_probe_read_kernel(event->pcs, (capacity) * sizeof(__u64), walk->native.pcs);          \
-		event_submit(event);                                                                      \
-		return 1;                                                                                 \
+#define NATIVE_SEND(function, capacity)                                                                 \
+	static __noinline int function(struct trace_counters *c, const struct walk *walk, __u32 number) \
+	{                                                                                               \
+		struct trace_native *event =                                                            \
+			event_begin(c, sizeof(struct trace_native) + (capacity) * sizeof(__u64),        \
+				    TRACE_EVENT_NATIVE, bpf_ktime_get_ns());                            \
+                                                                                                        \
+		if (!event)                                                                             \
+			return 0;                                                                       \
+		event->header.stack = number;                                                           \
+		event->entries[0] = walk->entries[0];                                                   \
+		event->entries[1] = walk->entries[1];                                                   \
+		event->loops[0] = walk->native.loops[0];                                                \
+		event->loops[1] = walk->native.loops[1];                                                \
+		event->space = walk->native.area.space;                                                 \
+		event->n = walk->native.n;                                                              \
+		event->stop = walk->native.stop;                                                        \
+		event->python = walk->why;                                                              \
+		event->guessed = walk->native.guessed;                                                  \
+		bpf_probe_read_kernel(event->pcs, (capacity) * sizeof(__u64), walk->native.pcs);        \
+		event_submit(event);                                                                    \
+		return 1;                                                                               \
 	}
 NATIVE_SEND(native_send_small, TRACE_STACK_SMALL)
 NATIVE_SEND(native_send_large, TRACE_STACK_LARGE)
@@ -82,8 +83,8 @@ static __always_inline __u64 stack_hash(const struct walk *walk)
 	__u64 hash = hash_mix(walk->hash, walk->flags);
 
 	if (walk->kinds & TRACE_STACK_NATIVE) {
-		hash = hash_mix(hash, walk->native.hash);
-		hash = hash_mix(hash, walk->native.stop << 8 | walk->why);
+		hash = hash_mix(hash_mix(hash, walk->native.hash), walk->native.area.space);
+		hash = hash_mix(hash, walk->native.guessed << 16 | walk->native.stop << 8 | walk->why);
 		hash = hash_mix(hash_mix(hash, walk->entries[0]), walk->entries[1]);
 	}
 	return hash;

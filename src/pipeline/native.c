@@ -9,7 +9,7 @@
 #include "unwind/names.h"
 #include "unwind/unwind.h"
 
-/* How often a process's mappings are read again since a walk met unknown code, at most. */
+/* How often a walk that met unknown code makes mappings be read of a process that has no list, at most. */
 #define AGAIN_NS (100 * NSEC_PER_MSEC)
 /* Time for reading files when a process has mapped the first one that is probed. */
 #define AT_ONCE_NS (50 * NSEC_PER_MSEC)
@@ -59,6 +59,12 @@ void stack_natives_mapped(struct stack_natives *native, struct trace_engine *eng
 		;
 }
 
+void stack_natives_remapped(struct stack_natives *native, pid_t pid)
+{
+	if (native->unwind && unwind_again(native->unwind, pid) && unwind_due(native->unwind))
+		sd_event_source_set_enabled(native->work, SD_EVENT_ON);
+}
+
 void stack_natives_event(struct stack_natives *native, const struct trace_header *event)
 {
 	int64_t now = clock_mono_ns();
@@ -67,10 +73,15 @@ void stack_natives_event(struct stack_natives *native, const struct trace_header
 	if (!native->unwind)
 		return;
 	unwind_event(native->unwind, event);
-	if (event->type != TRACE_EVENT_NATIVE || now < native->again_ns)
+	if (unwind_due(native->unwind))
+		sd_event_source_set_enabled(native->work, SD_EVENT_ON);
+	if (event->type != TRACE_EVENT_NATIVE)
 		return;
 	stop = ((const struct trace_native *)event)->stop;
 	if (stop != TRACE_NATIVE_UNMAPPED && stop != TRACE_NATIVE_NO_FILE)
+		return;
+	/* A child of fork() has its parent's list until then. */
+	if (unwind_again(native->unwind, (pid_t)event->tgid) || now < native->again_ns)
 		return;
 	native->again_ns = now + AGAIN_NS;
 	native_look(native, (pid_t)event->tgid);
@@ -98,6 +109,12 @@ void stack_natives_place(const struct stack_natives *native, uint32_t number, st
 {
 	*ret_place = (struct stack_place){ 0 };
 	ret_place->name = unwind_names_text(native->names, number, &ret_place->file);
+}
+
+uint64_t stack_natives_lost(const struct stack_natives *native, uint64_t *ret_crowded)
+{
+	*ret_crowded = native->unwind ? unwind_crowded(native->unwind) : 0;
+	return unwind_names_lost(native->names);
 }
 
 static void readable(const char *symbol, char *buf, size_t size)

@@ -16,9 +16,13 @@ void stack_natives_free(struct stack_natives *native);
 
 /* A process maps a probed library. */
 void stack_natives_mapped(struct stack_natives *native, struct trace_engine *engine, pid_t pid);
+/* A process that may be one of these has mapped another file: what lay there before does no longer. */
+void stack_natives_remapped(struct stack_natives *native, pid_t pid);
 /* Before python_stacks_event(). */
 void stack_natives_event(struct stack_natives *native, const struct trace_header *event);
 /* Reads the symbols of all that was met. */
 void stack_natives_resolve(struct stack_natives *native);
+/* Names that are missing (unwind_names_lost()); *ret_crowded: as unwind_crowded(). */
+uint64_t stack_natives_lost(const struct stack_natives *native, uint64_t *ret_crowded);
 /* A place's `native` as it is shown; valid until the next resolving. */
 void stack_natives_place(const struct stack_natives *native, uint32_t number, struct stack_place *ret_place);

@@ -517,6 +517,12 @@ void stack_sums_mapped(struct stack_sums *s, struct trace_engine *engine, pid_t 
 	found_python(s, engine, pid, r, version, &python);
 }
 
+void stack_sums_remapped(struct stack_sums *s, pid_t pid)
+{
+	if (s->native)
+		stack_natives_remapped(s->native, pid);
+}
+
 /* Some in each window, in turn. */
 static void ask_again(struct stack_sums *s)
 {

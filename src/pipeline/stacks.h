@@ -52,6 +52,8 @@ void stack_sums_set_engine(struct stack_sums *sums, struct trace_engine *engine)
 int stack_sums_set_finder(struct stack_sums *sums, sd_event *event);
 /* A process maps a probed library: finds its Python interpreter. */
 void stack_sums_mapped(struct stack_sums *sums, struct trace_engine *engine, pid_t pid);
+/* A process has mapped a file with code, probed or not. */
+void stack_sums_remapped(struct stack_sums *sums, pid_t pid);
 /* A window of the figures has ended: the processes' estimated time on devices is split among their stacks. */
 void stack_sums_window(struct stack_sums *sums, const struct trace_view *view);
 /*

@@ -39,6 +39,12 @@ static void say_missing(struct stack_sums *s, uint32_t cut)
 	stacks_say(s, "", s->refused, " functions and stacks of users who have their share are left out");
 	stacks_say(s, "", s->lost_held, " allocations are left out: too many are held");
 	stacks_say(s, "", python_stacks_lost(s->python), " functions or stacks did not fit");
+	if (s->native) {
+		uint64_t crowded, unnamed = stack_natives_lost(s->native, &crowded);
+
+		stacks_say(s, "", unnamed, " names of native functions, or files with such, are left out");
+		stacks_say(s, "", crowded, " times there was no room for a file with native functions");
+	}
 	stacks_say(s, "", cut, " stacks are only added up: all are too many for a page");
 	stacks_say(s, "the Python of ", unknown_pythons(s), " processes is not known");
 	if (s->unknown_version)

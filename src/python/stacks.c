@@ -14,6 +14,7 @@
 
 enum {
 	LASTI_UNIT = 2, /* bytes, of 3.10's f_lasti */
+	PENDING = 256, /* NATIVE events whose STACK is to come: of threads on other CPUs, or preempted */
 };
 
 /* A place in a chain of a process's entries: one plus the index of its neighbours; 0: none. */
@@ -49,7 +50,7 @@ struct path {
 	uint32_t first, n; /* in frames */
 };
 
-/* A NATIVE event, with room for its addresses. */
+/* A NATIVE event, with room for its addresses; of tgid 0: unused. */
 struct pending {
 	union {
 		struct trace_native event;
@@ -76,7 +77,8 @@ struct python_stacks {
 	struct strbuf scratch;
 	python_native_fn *native_fn;
 	void *userdata;
-	struct pending pending; /* of the next STACK event */
+	struct pending *pendings;
+	uint32_t pendings_n, pendings_next;
 };
 
 /* ---- texts, places, paths: what is equal is one ---- */
@@ -415,7 +417,7 @@ struct making {
 	const struct trace_stack *event;
 	uint32_t next; /* of the Python frames */
 	uint32_t n;
-	uint32_t places[2 * TRACE_STACK_MAX + 4];
+	uint32_t places[2 * TRACE_STACK_MAX + 5]; /* and remarks */
 	int error;
 };
 
@@ -476,7 +478,8 @@ static const char *stop_text(uint8_t stop)
 		[TRACE_NATIVE_UNMAPPED] = "[stopped: unknown code]",
 		[TRACE_NATIVE_NO_RULE] = "[stopped: no unwind rule]",
 		[TRACE_NATIVE_PENDING] = "[stopped: unwind rules not read yet]",
-		[TRACE_NATIVE_FULL] = "[stopped: no room for unwind rules]",
+		[TRACE_NATIVE_FULL] = "[stopped: unwind rules beyond a limit]",
+		[TRACE_NATIVE_CROWDED] = "[stopped: table of files full]",
 		[TRACE_NATIVE_NO_FILE] = "[stopped: code of no file]",
 		[TRACE_NATIVE_UNREAD] = "[stopped: stack not readable]",
 		[TRACE_NATIVE_BROKEN] = "[stopped: broken stack]",
@@ -501,9 +504,12 @@ static void make_merged(struct making *m, const struct pending *native)
 {
 	const char *text = stop_text(native->event.stop);
 
-	for (uint32_t i = 0; i < native->event.n; i++)
+	for (uint32_t i = 0; i < native->event.n; i++) {
+		if (i > 0 && i == native->event.guessed)
+			make_remark(m, "[guessed by frame pointers]");
 		if (!bit_is_set(native->event.loops, i) || !make_loop(m, &native->event))
 			make_native(m, native, i);
+	}
 	if (text)
 		make_remark(m, text);
 	text = python_text_of(native->event.python);
@@ -513,15 +519,52 @@ static void make_merged(struct making *m, const struct pending *native)
 		make_remark(m, "[Python, of an unknown native frame]");
 }
 
+static struct pending *pending_find(const struct python_stacks *s, uint32_t tgid, uint32_t id)
+{
+	for (uint32_t i = 0; i < s->pendings_n; i++)
+		if (s->pendings[i].event.header.tgid == tgid && s->pendings[i].event.header.stack == id)
+			return &s->pendings[i];
+	return NULL;
+}
+
+/* In place of the oldest one, roughly, where there are PENDING: its STACK was lost, or says that it lacks. */
+static struct pending *pending_room(struct python_stacks *s)
+{
+	struct pending *unused = pending_find(s, 0, 0);
+
+	if (unused)
+		return unused;
+	if (s->pendings_n < PENDING)
+		return &s->pendings[s->pendings_n++];
+	return &s->pendings[s->pendings_next++ % PENDING];
+}
+
+static void pending_drop(struct pending *pending)
+{
+	pending->event.header.tgid = pending->event.header.stack = 0;
+}
+
+/* The native frames of @making's stack, which came before it; else that they are missing. */
+static void make_natives(struct making *making, uint32_t tgid, uint32_t id)
+{
+	struct pending *native = pending_find(making->s, tgid, id);
+
+	if (native) {
+		make_merged(making, native);
+		pending_drop(native);
+	} else if (making->s->native_fn) {
+		making->s->lost++;
+		make_remark(making, "[native frames lost]");
+	}
+}
+
 static int on_stack(struct python_stacks *s, const struct trace_stack *event)
 {
 	struct making making = { .s = s, .event = event };
 	uint32_t path = PYTHON_PATH_MORE;
 	int put;
 
-	if (s->pending.event.header.tgid == event->header.tgid &&
-	    s->pending.event.header.stack == event->header.stack)
-		make_merged(&making, &s->pending);
+	make_natives(&making, event->header.tgid, event->header.stack);
 	while (make_python(&making))
 		;
 	if (event->flags)
@@ -535,7 +578,7 @@ static int on_stack(struct python_stacks *s, const struct trace_stack *event)
 
 static void on_native(struct python_stacks *s, const struct trace_native *event)
 {
-	memcpy(s->pending.bytes, event, sizeof(*event) + event->n * sizeof(event->pcs[0]));
+	memcpy(pending_room(s)->bytes, event, sizeof(*event) + event->n * sizeof(event->pcs[0]));
 }
 
 static void on_over(struct python_stacks *s, uint32_t tgid)
@@ -546,6 +589,9 @@ static void on_over(struct python_stacks *s, uint32_t tgid)
 		code_drop(s, &s->codes[first - 1]);
 	for (; hashmap_get(&s->knowns_of, tgid, &first); s->dropped++)
 		known_drop(s, &s->knowns[first - 1]);
+	for (uint32_t i = 0; i < s->pendings_n; i++)
+		if (s->pendings[i].event.header.tgid == tgid)
+			pending_drop(&s->pendings[i]);
 }
 
 int python_stacks_event(struct python_stacks *s, const struct trace_header *event, _unused_ uint32_t size)
@@ -671,7 +717,8 @@ int python_stacks_new(struct python_stacks **ret_stacks)
 	strbuf_init(&s->scratch, 0);
 	s->codes = calloc(PYTHON_CODES, sizeof(*s->codes));
 	s->knowns = calloc(PYTHON_IDS, sizeof(*s->knowns));
-	if (!s->codes || !s->knowns)
+	s->pendings = calloc(PENDING, sizeof(*s->pendings));
+	if (!s->codes || !s->knowns || !s->pendings)
 		return -ENOMEM;
 	r = text_add(s, "", &none);
 	if (r == 0)
@@ -690,6 +737,7 @@ void python_stacks_free(struct python_stacks *s)
 		free(s->codes[i].table);
 	free(s->codes);
 	free(s->knowns);
+	free(s->pendings);
 	free(s->places);
 	free(s->paths);
 	free(s->frames);

@@ -2,7 +2,7 @@
 /*
  * What CODE, NATIVE and STACK events tell: paths of functions with their files and lines. Equal paths of any
  * processes are one. Where there are native frames, too, those of Python stand in place of the evaluation
- * loop that runs them.
+ * loop that runs them. Events of several CPUs mix: a NATIVE event waits for its STACK by process and id.
  *
  * Memory is bounded: what does not fit is counted, and its path says so. The maps by process are rings,
  * from which the oldest entry goes, of functions the oldest one that no stack has used lately; the kernel
@@ -51,7 +51,7 @@ int python_stacks_new(struct python_stacks **ret_stacks);
 void python_stacks_free(struct python_stacks *stacks);
 DEFINE_CLEANUP(struct python_stacks *, python_stacks_free, python_stacks_freep)
 
-/* Without it the frames of NATIVE events are all unknown. */
+/* Says also that each STACK has a NATIVE event. Without it the frames of NATIVE events are all unknown. */
 void python_stacks_name_natives(struct python_stacks *stacks, python_native_fn *fn, void *userdata);
 
 /* A CODE, NATIVE, STACK, EXEC or EXIT event; others are ignored. -ENOBUFS: something of it does not fit. */
@@ -72,7 +72,7 @@ const uint32_t *python_stacks_places(const struct python_stacks *stacks, uint32_
 const struct python_place *python_stacks_place(const struct python_stacks *stacks, uint32_t place);
 /* UTF-8, without control characters; valid until the next event. */
 const char *python_stacks_text(const struct python_stacks *stacks, uint32_t text);
-/* Functions, places, paths and texts that did not fit. */
+/* Functions, places, paths and texts that did not fit, and native frames that are missing. */
 uint64_t python_stacks_lost(const struct python_stacks *stacks);
 /* Entries that were looked at because their processes had ended: each once, whatever others there are. */
 uint64_t python_stacks_dropped(const struct python_stacks *stacks);

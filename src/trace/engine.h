@@ -72,11 +72,9 @@ struct trace_engine_ops {
 	 * A message for the log: probes given up or taken back, files that could not be probed. May be NULL.
 	 */
 	void (*notice)(int level, const char *text, void *userdata);
-	/*
-	 * A process maps a probed file: the time to find its interpreter, for trace_engine_set_python(). Also
-	 * called before trace_engine_new() returns. May be NULL.
-	 */
+	/* A process maps a probed file, also before trace_engine_new() returns: finds its interpreter. */
 	void (*mapped)(struct trace_engine *engine, pid_t pid, void *userdata);
+	void (*remapped)(pid_t pid, void *userdata); /* any file with code; both may be NULL */
 };
 
 /* Sums of one call in one process. */

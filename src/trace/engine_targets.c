@@ -281,6 +281,14 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 		process->incomplete |= engine_incomplete(engine, process);
 }
 
+static void on_any_mapping(pid_t pid, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+
+	if (engine->ops.remapped)
+		engine->ops.remapped(pid, engine->userdata);
+}
+
 static void on_unread(pid_t pid, const char *path, enum target_unread why, const char *type, void *userdata)
 {
 	static const char *const reasons[TARGET_UNREADS] = {
@@ -442,6 +450,7 @@ int engine_targets_start(struct trace_engine *engine)
 		.file = on_file,
 		.file_gone = on_file_gone,
 		.process = on_mapping,
+		.mapping = on_any_mapping,
 		.process_gone = on_process_gone,
 		.unread = on_unread,
 		.refused = on_refused,

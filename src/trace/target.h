@@ -73,6 +73,10 @@ struct target_ops {
 	 */
 	void (*process)(pid_t pid, struct target_file *file, uint64_t since_ns, void *userdata);
 	/*
+	 * A process has mapped a file with code, a target or not, by a record of the kernel. May be NULL.
+	 */
+	void (*mapping)(pid_t pid, void *userdata);
+	/*
 	 * A process that maps targets has ended or called exec. Mappings after the exec are reported after
 	 * this.
 	 */

@@ -63,6 +63,8 @@ void targets_record(struct targets *targets, const struct perf_record *record)
 		lost(targets, record->lost);
 		return;
 	}
+	if (record->kind == PERF_RECORD_KIND_MAP && targets->ops->mapping)
+		targets->ops->mapping((pid_t)record->pid, targets->userdata);
 	if (record->kind == PERF_RECORD_KIND_MAP && !targets->config.pid &&
 	    !target_wanted(targets, (pid_t)record->pid, record->path, strlen(record->path)))
 		return;

@@ -58,7 +58,11 @@ enum {
 /* Operations of expressions (DW_OP_*). */
 enum { OP_DEREF = 0x06, OP_BREG0 = 0x70, OP_LIT0 = 0x30 };
 
-enum { REMEMBERED = 8, INSTRUCTIONS_MAX = 1 << 16 };
+enum {
+	REMEMBERED = 8,
+	INSTRUCTIONS_MAX = 1 << 16,
+	LETTERS_MAX = 8, /* of an augmentation: six are known, and each stands once */
+};
 
 /* DWARF's numbers of registers. */
 struct registers {
@@ -235,7 +239,7 @@ static int cie_read(const struct eh_frame *frame, uint32_t at, const struct regi
 		return -EBADMSG;
 	version = take_unsigned(&r, 1);
 	letters = (const char *)r.data + r.at;
-	end = memchr(letters, 0, r.end - r.at);
+	end = memchr(letters, 0, MIN(r.end - r.at, (size_t)LETTERS_MAX + 1));
 	if (r.bad || !end || (version != 1 && version != 3))
 		return -EBADMSG;
 	take_bytes(&r, (size_t)(end - (const uint8_t *)letters) + 1);

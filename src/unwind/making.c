@@ -11,7 +11,7 @@
 #include "elf/elf.h"
 
 enum {
-	STEP = 2048, /* entries or functions */
+	STEP = 64, /* entries or functions: each may have 65,536 instructions */
 	GAP = 16, /* bytes between functions that hold no instruction, but fill up */
 };
 
@@ -189,5 +189,9 @@ static int add_functions(struct making *making, struct rules *rules)
 
 int making_step(struct making *making, struct rules *rules)
 {
-	return making->sorted ? add_functions(making, rules) : find_functions(making);
+	int64_t begin_ns = clock_thread_cpu_ns();
+	int r = making->sorted ? add_functions(making, rules) : find_functions(making);
+
+	making->cpu_ns += clock_thread_cpu_ns() - begin_ns;
+	return r > 0 && making->cpu_ns >= MAKING_CPU_NS ? -ETIME : r;
 }

@@ -19,6 +19,7 @@
 
 enum {
 	SYMBOLS_MS = 2000, /* CPU time for a file: PyTorch's largest has 500,000 symbols */
+	SYMBOLS_STEPS = 1024, /* names that are looked at between two looks at the clock */
 	NAME = 4096,
 };
 
@@ -34,6 +35,7 @@ struct unwind_names {
 	uint32_t n, cap;
 	struct hashmap by;
 	struct strbuf texts;
+	uint64_t lost;
 };
 
 int unwind_names_add(struct unwind_names *s, const struct unwind_place *place, uint32_t *ret_name)
@@ -71,7 +73,15 @@ struct seeking {
 	struct unwind_names *s;
 	uint32_t *names;
 	uint32_t n;
+	uint32_t steps;
+	int64_t end_ns; /* CPU time of the thread */
 };
+
+static bool is_late(struct seeking *seeking)
+{
+	return seeking->steps++ % SYMBOLS_STEPS == SYMBOLS_STEPS - 1 &&
+	       clock_thread_cpu_ns() >= seeking->end_ns;
+}
 
 static uint32_t text_add(struct unwind_names *s, const char *text)
 {
@@ -83,9 +93,9 @@ static uint32_t text_add(struct unwind_names *s, const char *text)
 	return s->texts.failed ? 0 : (uint32_t)at;
 }
 
-/* @newest: it counts for all its addresses, whatever was said of them before. */
-static void offer_name(const struct seeking *seeking, const char *symbol, uint64_t address, uint64_t size,
-		       bool newest)
+/* @newest: it counts for all its addresses, whatever was said of them before. -ETIME. */
+static int offer_name(struct seeking *seeking, const char *symbol, uint64_t address, uint64_t size,
+		      bool newest)
 {
 	struct unwind_names *s = seeking->s;
 	uint32_t low = 0, high = seeking->n, text = 0;
@@ -104,26 +114,32 @@ static void offer_name(const struct seeking *seeking, const char *symbol, uint64
 
 		if (name->place.address - address >= size)
 			break;
+		if (is_late(seeking))
+			return -ETIME;
 		if (name->text && name->best >= address && !newest)
 			continue;
 		if (text == 0) {
 			s->readable(symbol, readable, sizeof(readable));
 			text = text_add(s, readable);
+			if (text == 0) {
+				s->lost++; /* what they were called before stays */
+				return 0;
+			}
 		}
 		name->best = address;
 		name->text = text;
 	}
+	return is_late(seeking) ? -ETIME : 0;
 }
 
 static int on_symbol(const struct elf_symbol *symbol, void *userdata)
 {
-	offer_name(userdata, symbol->name, symbol->address, symbol->size, false);
-	return 0;
+	return offer_name(userdata, symbol->name, symbol->address, symbol->size, false);
 }
 
-static void on_line(uint64_t address, uint64_t size, const char *name, void *userdata)
+static int on_line(uint64_t address, uint64_t size, const char *name, void *userdata)
 {
-	offer_name(userdata, name, address, size, true);
+	return offer_name(userdata, name, address, size, true);
 }
 
 /* The file with the symbols of a stripped one, where Debian and Fedora have it. */
@@ -143,30 +159,30 @@ static int open_debug(struct elf_file *elf)
 	return r < 0 ? -errno : r;
 }
 
-static void seek_debug(struct elf_file *elf, struct seeking *seeking)
+static int seek_debug(struct elf_file *elf, struct seeking *seeking)
 {
 	_cleanup_(elf_closep) struct elf_file *symbols = NULL;
 	_cleanup_close_ int fd = open_debug(elf);
 
 	if (fd < 0 || elf_open(fd, &symbols) < 0)
-		return;
-	elf_limit_cpu(symbols, clock_thread_cpu_ns() + SYMBOLS_MS * NSEC_PER_MSEC);
-	elf_functions_of(symbols, elf, on_symbol, seeking);
+		return 0;
+	elf_limit_cpu(symbols, seeking->end_ns);
+	return elf_functions_of(symbols, elf, on_symbol, seeking);
 }
 
-static void seek(struct seeking *seeking, int fd)
+static int seek(struct seeking *seeking, int fd)
 {
 	_cleanup_(elf_closep) struct elf_file *elf = NULL;
+	int r;
 
 	if (fd < 0 || elf_open(fd, &elf) < 0)
-		return;
-	elf_limit_cpu(elf, clock_thread_cpu_ns() + SYMBOLS_MS * NSEC_PER_MSEC);
-	elf_functions(elf, on_symbol, seeking);
-	for (uint32_t i = 0; i < seeking->n; i++)
-		if (seeking->s->names[seeking->names[i]].text == 0) {
-			seek_debug(elf, seeking);
-			break;
-		}
+		return 0;
+	elf_limit_cpu(elf, seeking->end_ns);
+	r = elf_functions(elf, on_symbol, seeking);
+	for (uint32_t i = 0; r != -ETIME && i < seeking->n; i++)
+		if (seeking->s->names[seeking->names[i]].text == 0)
+			return seek_debug(elf, seeking);
+	return r;
 }
 
 /* ---- all of them ---- */
@@ -215,13 +231,16 @@ static void resolve_file(struct seeking *seeking, const struct unwind *unwind, u
 	bool made = file && unwind_is_made(unwind, file);
 	const char *path = file ? unwind_path(unwind, file, &fd) : NULL;
 	uint32_t text = path ? file_text(s, path) : 0;
+	int r = 0;
 
+	seeking->end_ns = clock_thread_cpu_ns() + SYMBOLS_MS * NSEC_PER_MSEC;
 	for (uint32_t i = 0; i < seeking->n; i++)
 		s->names[seeking->names[i]].file = text;
 	if (made)
-		perf_map_read(fd, on_line, seeking);
+		r = perf_map_read(fd, on_line, seeking);
 	else if (file)
-		seek(seeking, fd);
+		r = seek(seeking, fd);
+	s->lost += r == -ETIME;
 	for (uint32_t i = 0; i < seeking->n; i++)
 		if (s->names[seeking->names[i]].text == 0)
 			name_by_address(s, &s->names[seeking->names[i]]);
@@ -253,6 +272,11 @@ const char *unwind_names_text(const struct unwind_names *s, uint32_t name, const
 {
 	*ret_file = s->texts.data + s->names[name].file;
 	return s->names[name].text ? s->texts.data + s->names[name].text : "[?]";
+}
+
+uint64_t unwind_names_lost(const struct unwind_names *s)
+{
+	return s->lost;
 }
 
 uint32_t unwind_names_n(const struct unwind_names *s)

@@ -31,4 +31,6 @@ int unwind_names_add(struct unwind_names *names, const struct unwind_place *plac
 void unwind_names_resolve(struct unwind_names *names, const struct unwind *unwind);
 /* *ret_file: the last part of its file's path; "": none, or it is in the name. Valid until the next call. */
 const char *unwind_names_text(const struct unwind_names *names, uint32_t name, const char **ret_file);
+/* Names without room, and files whose names are not all known: they take longer than 2 s of CPU time. */
+uint64_t unwind_names_lost(const struct unwind_names *names);
 uint32_t unwind_names_n(const struct unwind_names *names);

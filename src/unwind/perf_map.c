@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,35 +15,40 @@
 #include "base/cursor.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "proc/mounts.h"
 
 enum { PIECE = 256 << 10, STATUS = 4096 };
 
-/* The PID in its own namespace, which the process knows itself by. */
-static pid_t own_pid(pid_t pid)
+/* The PID in its own namespace, which the process knows itself by, and the user as who it makes files. */
+static int own_ids(pid_t pid, pid_t *ret_pid, uint32_t *ret_user)
 {
 	char path[64], text[STATUS];
 	_cleanup_close_ int fd = -1;
 	const char *at;
 	ssize_t n;
 
+	*ret_pid = pid;
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n < 0)
-		return pid;
+		return -ESRCH;
 	text[n] = '\0';
+	at = strstr(text, "\nUid:");
+	if (!at || sscanf(at, "\nUid: %*u %*u %*u %" SCNu32, ret_user) != 1)
+		return -EBADMSG;
 	at = strstr(text, "\nNSpid:");
 	if (!at)
-		return pid;
+		return 0;
 	at += strlen("\nNSpid:");
 	/* The last one of the line. */
 	for (char *end; *at == '\t' || *at == ' '; at = end) {
-		pid = (pid_t)strtol(at, &end, 10);
+		long one = strtol(at, &end, 10);
+
 		if (end == at)
 			break;
+		*ret_pid = (pid_t)one;
 	}
-	return pid;
+	return 0;
 }
 
 /* Each step is looked at before the next one asks its file system anything. */
@@ -63,35 +69,36 @@ static int step(struct mounts_user *user, int folder, const char *name, int *ret
 	return r < 0 ? r : -EREMOTEIO;
 }
 
-int perf_map_open(pid_t pid, int *ret_fd)
+int perf_map_open(struct mounts_user *user, int *ret_fd)
 {
-	_cleanup_(mounts_freep) struct mounts *mounts = NULL;
 	_cleanup_close_ int top = -1, folder = -1, handle = -1;
-	struct mounts_user user = { .pid = pid };
 	char path[64], name[64];
+	uint32_t owner;
 	struct stat st;
-	int fd, r = mounts_new("/proc", &mounts);
+	pid_t pid;
+	int fd, r = own_ids(user->pid, &pid, &owner);
 
 	if (r < 0)
 		return r;
-	user.mounts = mounts;
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
-	snprintf(name, sizeof(name), "perf-%d.map", (int)own_pid(pid));
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)user->pid);
+	snprintf(name, sizeof(name), "perf-%d.map", (int)pid);
 	top = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (top < 0)
 		return -errno;
-	r = mounts_admit(top, &user);
+	r = mounts_admit(top, user);
 	if (r != 1)
 		return r < 0 ? r : -EREMOTEIO;
-	r = step(&user, top, "tmp", &folder);
+	r = step(user, top, "tmp", &folder);
 	if (r == 0)
-		r = step(&user, folder, name, &handle);
+		r = step(user, folder, name, &handle);
 	if (r < 0)
 		return r;
 	if (fstat(handle, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ENOTSUP;
+	if (st.st_uid != owner)
+		return -EPERM;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
@@ -100,7 +107,7 @@ int perf_map_open(pid_t pid, int *ret_fd)
 	return 0;
 }
 
-static void parse_line(struct cursor line, perf_map_fn *fn, void *userdata)
+static int parse_line(struct cursor line, perf_map_fn *fn, void *userdata)
 {
 	char name[PERF_MAP_NAME];
 	uint64_t address, size;
@@ -108,7 +115,7 @@ static void parse_line(struct cursor line, perf_map_fn *fn, void *userdata)
 
 	if (cursor_hex(&line, &address) < 0 || !cursor_literal(&line, " ") || cursor_hex(&line, &size) < 0 ||
 	    !cursor_literal(&line, " ") || size == 0 || address + size < address || cursor_eof(&line))
-		return;
+		return 0;
 	n = cursor_left(&line);
 	n = n < sizeof(name) ? n : sizeof(name) - 1;
 	memcpy(name, line.p, n);
@@ -117,31 +124,35 @@ static void parse_line(struct cursor line, perf_map_fn *fn, void *userdata)
 	for (char *c = name; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
-	fn(address, size, name, userdata);
+	return fn(address, size, name, userdata);
 }
 
-size_t perf_map_parse(const char *text, size_t n, perf_map_fn *fn, void *userdata)
+int perf_map_parse(const char *text, size_t n, perf_map_fn *fn, void *userdata, size_t *ret_n)
 {
 	struct cursor c = cursor_over(text, n), line;
+	int r = 0;
 
-	while (cursor_until(&c, '\n', &line) == 0)
-		parse_line(line, fn, userdata);
-	return (size_t)(c.p - text);
+	while (r == 0 && cursor_until(&c, '\n', &line) == 0)
+		r = parse_line(line, fn, userdata);
+	*ret_n = (size_t)(c.p - text);
+	return r;
 }
 
-void perf_map_read(int fd, perf_map_fn *fn, void *userdata)
+int perf_map_read(int fd, perf_map_fn *fn, void *userdata)
 {
 	_cleanup_free_ char *text = malloc(PIECE);
-	size_t at = 0, kept = 0;
+	size_t at = 0, kept = 0, whole;
+	int r = 0;
 	ssize_t n;
 
-	while (text && at < PERF_MAP_BYTES && (n = pread(fd, text + kept, PIECE - kept, (off_t)at)) > 0) {
-		size_t whole = perf_map_parse(text, kept + (size_t)n, fn, userdata);
-
+	while (r == 0 && text && at < PERF_MAP_BYTES &&
+	       (n = pread(fd, text + kept, PIECE - kept, (off_t)at)) > 0) {
+		r = perf_map_parse(text, kept + (size_t)n, fn, userdata, &whole);
 		at += (size_t)n;
 		kept += (size_t)n - whole;
 		memmove(text, text + whole, kept);
 		if (kept == PIECE)
-			return; /* no line is that long */
+			break; /* no line is that long */
 	}
+	return r;
 }

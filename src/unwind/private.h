@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "unwind/eh_frame.h"
 #include "unwind/unwind.h"
@@ -25,6 +26,9 @@ void ranges_done(struct ranges *ranges);
 
 enum { FILE_RANGES = 8 };
 
+/* CPU time for a file's rules. */
+#define MAKING_CPU_NS (2 * NSEC_PER_SEC)
+
 /* A file's rules while they are made, in steps. */
 struct making {
 	struct eh_frame frame;
@@ -33,6 +37,7 @@ struct making {
 	uint32_t functions_n, functions_cap;
 	uint32_t at; /* in the section, then of the functions */
 	bool sorted; /* all functions are known */
+	int64_t cpu_ns; /* that was used for it */
 	struct unwind_row *rows;
 	uint32_t rows_n, rows_cap;
 	uint64_t base, end;
@@ -46,7 +51,7 @@ struct rules {
 };
 
 int making_begin(struct making *making, int fd);
-/* 1: there is more to do; 0: making->rows are all. */
+/* 1: there is more to do; 0: making->rows are all; -ETIME: they take longer than MAKING_CPU_NS. */
 int making_step(struct making *making, struct rules *rules);
 void making_done(struct making *making);
 int rules_add(struct rules *rules, const struct unwind_rule *rule, uint32_t *ret_index);

@@ -21,10 +21,13 @@
 
 enum {
 	WORK_NS = 5 * 1000 * 1000,
-	PAGE = 4096,
+	REST = 4, /* times as long as a list took to read none is read again */
 };
 /* Events that are still in the ring have the list before. */
 #define RETIRED_NS (2 * NSEC_PER_SEC)
+/* How often a list is read again at most, and at least while it is found unchanged. */
+#define AGAIN_NS (100 * NSEC_PER_MSEC)
+#define AGAIN_MAX_NS (10 * NSEC_PER_SEC)
 
 enum file_state {
 	FILE_QUEUED,
@@ -39,7 +42,8 @@ struct file {
 	uint32_t none; /* enum trace_native_stop */
 	uint32_t first, rows;
 	uint64_t base; /* of the rows' addresses, as linked */
-	uint32_t users; /* lists of mappings that have it */
+	uint32_t users; /* lists of mappings that have it, one that is being read among them */
+	bool told; /* an address in it is to be named at the end: it is not given up */
 	struct elf_range ranges[FILE_RANGES];
 	uint32_t ranges_n;
 	pid_t made_by; /* a process's own code, and its perf map; 0: a file */
@@ -52,9 +56,12 @@ struct space {
 	uint32_t first, n;
 	struct mapping {
 		uint32_t file; /* 0: none */
+		uint32_t none; /* enum trace_native_stop, of no file */
 		uint64_t bias; /* what is added to addresses as linked */
 	} * mappings; /* as the areas */
 	int64_t retired_ns; /* CLOCK_MONOTONIC; 0: it is in use */
+	bool stale; /* to be read again, from @again_ns on */
+	int64_t again_ns, wait_ns;
 };
 
 struct unwind {
@@ -64,10 +71,13 @@ struct unwind {
 	struct rules rules;
 	struct ranges areas_used, rows_used;
 	struct file *files; /* from 1 on */
-	uint32_t files_n;
+	uint32_t files_n, files_max;
 	struct space *spaces;
 	uint32_t spaces_n;
 	uint32_t number;
+	uint32_t stale_n; /* lists */
+	int64_t rest_ns; /* CLOCK_MONOTONIC: no list is read again before */
+	uint64_t crowded;
 	uint32_t making_of; /* file; 0: none */
 	struct making making;
 };
@@ -95,8 +105,14 @@ static void file_open(struct file *file, const struct proc_map *map, struct moun
 {
 	struct stat st;
 
-	file->state = FILE_MADE;
-	file->none = TRACE_NATIVE_NO_FILE;
+	*file = (struct file){ .dev = map->dev,
+			       .ino = map->ino,
+			       .path = strndup(name_of_map(map), map->path_n),
+			       .fd = -1,
+			       .state = FILE_MADE,
+			       .none = TRACE_NATIVE_NO_FILE };
+	if (!file->path)
+		return;
 	if (proc_map_open("/proc", map, user, &file->fd, &st) < 0) {
 		file->fd = -1;
 		return;
@@ -109,10 +125,35 @@ static void file_open(struct file *file, const struct proc_map *map, struct moun
 	}
 }
 
+static void file_done(struct unwind *u, struct file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->path);
+	if (file->rows > 0)
+		ranges_give(&u->rows_used, file->first);
+	*file = (struct file){ .fd = -1 };
+}
+
+/* A place in the table, of a file that nobody uses if there is no other. 0: there is none. */
+static uint32_t file_room(struct unwind *u)
+{
+	if (u->files_n < u->files_max)
+		return ++u->files_n;
+	for (uint32_t i = 1; i <= u->files_n; i++) {
+		if (u->files[i].users > 0 || u->files[i].told || i == u->making_of)
+			continue;
+		file_done(u, &u->files[i]);
+		return i;
+	}
+	u->crowded++;
+	return 0;
+}
+
 /* The file of a mapping; 0: there are too many. */
 static uint32_t file_get(struct unwind *u, const struct proc_map *map, struct mounts_user *user)
 {
-	uint32_t at = 0;
+	uint32_t at;
 
 	for (uint32_t i = 1; i <= u->files_n; i++) {
 		const struct file *file = &u->files[i];
@@ -121,33 +162,31 @@ static uint32_t file_get(struct unwind *u, const struct proc_map *map, struct mo
 		    strlen(file->path) == map->path_n && memcmp(file->path, map->path, map->path_n) == 0)
 			return i;
 	}
-	if (u->files_n < UNWIND_FILES)
-		at = ++u->files_n;
-	if (at == 0)
-		return 0;
-	u->files[at] = (struct file){ .dev = map->dev, .ino = map->ino, .fd = -1 };
-	u->files[at].path = strndup(name_of_map(map), map->path_n);
-	if (!u->files[at].path) {
-		u->files_n--;
-		return 0;
-	}
-	file_open(&u->files[at], map, user);
+	at = file_room(u);
+	if (at)
+		file_open(&u->files[at], map, user);
 	return at;
 }
 
 /* What names the code that a process has made for itself; 0: nothing does. */
-static uint32_t made_get(struct unwind *u, pid_t pid)
+static uint32_t made_get(struct unwind *u, struct mounts_user *user)
 {
+	uint32_t at;
 	int fd;
 
 	for (uint32_t i = 1; i <= u->files_n; i++)
-		if (u->files[i].made_by == pid)
+		if (u->files[i].made_by == user->pid)
 			return i;
-	if (u->files_n == UNWIND_FILES || perf_map_open(pid, &fd) < 0)
+	if (perf_map_open(user, &fd) < 0)
 		return 0;
-	u->files[++u->files_n] =
-		(struct file){ .fd = fd, .state = FILE_MADE, .none = TRACE_NATIVE_NO_FILE, .made_by = pid };
-	return u->files_n;
+	at = file_room(u);
+	if (at == 0)
+		close(fd);
+	else
+		u->files[at] = (struct file){
+			.fd = fd, .state = FILE_MADE, .none = TRACE_NATIVE_NO_FILE, .made_by = user->pid
+		};
+	return at;
 }
 
 /* The process is another one now, whose perf map is another file. */
@@ -163,16 +202,21 @@ bool unwind_is_made(const struct unwind *u, uint32_t file)
 	return u->files[file].made_by != 0;
 }
 
-static uint64_t bias_of(const struct file *file, const struct proc_map *map)
+/* -ENOENT: the file has no code there. */
+static int bias_of(const struct file *file, const struct proc_map *map, uint64_t *ret_bias)
 {
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
 	for (uint32_t i = 0; i < file->ranges_n; i++) {
 		const struct elf_range *range = &file->ranges[i];
-		uint64_t from = range->offset & ~(uint64_t)(PAGE - 1);
+		uint64_t from = range->offset & ~(page - 1);
 
-		if (map->offset >= from && map->offset < range->offset + range->size)
-			return map->start - (range->address - (range->offset - from) + map->offset - from);
+		if (map->offset < from || map->offset >= range->offset + range->size)
+			continue;
+		*ret_bias = map->start - (range->address - (range->offset - from) + map->offset - from);
+		return 0;
 	}
-	return 0;
+	return -ENOENT;
 }
 
 /* ---- areas ---- */
@@ -183,7 +227,7 @@ static void area_set(struct unwind *u, struct unwind_area *area, const struct ma
 
 	area->base = file ? file->base + mapping->bias : 0;
 	area->first = file ? file->first : 0;
-	area->none = file ? file->none : TRACE_NATIVE_NO_FILE;
+	area->none = file ? file->none : mapping->none;
 	/* Last: the kernel side looks into the rows once there are some. */
 	__atomic_store_n(&area->rows, file ? file->rows : 0, __ATOMIC_RELEASE);
 }
@@ -201,15 +245,48 @@ static void file_publish(struct unwind *u, uint32_t file)
 }
 
 struct listing {
+	struct unwind *u;
 	struct unwind_area *areas;
-	struct mapping *mappings;
+	struct mapping *mappings; /* a space has them once it is taken */
 	uint32_t n;
+	bool made_known;
+	uint32_t made; /* what names the process's own code; 0: nothing does */
 };
+
+static void mappings_leave(struct unwind *u, const struct mapping *mappings, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (mappings[i].file)
+			u->files[mappings[i].file].users--;
+}
 
 static void listing_done(struct listing *listing)
 {
+	if (listing->mappings)
+		mappings_leave(listing->u, listing->mappings, listing->n);
 	free(listing->areas);
 	free(listing->mappings);
+}
+
+static struct mapping mapping_of(struct listing *listing, const struct proc_map *map,
+				 struct mounts_user *user)
+{
+	struct mapping mapping = { .none = TRACE_NATIVE_NO_FILE };
+	struct unwind *u = listing->u;
+
+	if (map->ino != 0) {
+		mapping.file = file_get(u, map, user);
+		if (mapping.file == 0)
+			mapping.none = TRACE_NATIVE_CROWDED;
+		else if (bias_of(&u->files[mapping.file], map, &mapping.bias) < 0)
+			mapping.file = 0;
+	} else if (map->path_n == 0 || map->path[0] != '[' || map->path[1] == 'a') { /* or [anon:...] */
+		if (!listing->made_known)
+			listing->made = made_get(u, user);
+		listing->made_known = true;
+		mapping.file = listing->made;
+	}
+	return mapping;
 }
 
 static int list(struct unwind *u, pid_t pid, struct listing *listing)
@@ -233,12 +310,9 @@ static int list(struct unwind *u, pid_t pid, struct listing *listing)
 
 		if (!map.executable)
 			continue;
-		if (map.ino != 0)
-			mapping->file = file_get(u, &map, &user);
-		else if (map.path_n == 0 || map.path[0] != '[' || map.path[1] == 'a') /* or [anon:...] */
-			mapping->file = made_get(u, pid);
-		if (mapping->file && map.ino != 0)
-			mapping->bias = bias_of(&u->files[mapping->file], &map);
+		*mapping = mapping_of(listing, &map, &user);
+		if (mapping->file)
+			u->files[mapping->file].users++;
 		listing->areas[listing->n++] = (struct unwind_area){ .start = map.start, .end = map.end };
 	}
 	return MIN(r, 0);
@@ -248,16 +322,19 @@ static int list(struct unwind *u, pid_t pid, struct listing *listing)
 
 static void space_free(struct unwind *u, struct space *space)
 {
+	mappings_leave(u, space->mappings, space->n);
+	/* The kernel side may have the number in hand. */
 	for (uint32_t i = 0; i < space->n; i++)
-		if (space->mappings[i].file)
-			u->files[space->mappings[i].file].users--;
+		__atomic_store_n(&u->areas[space->first + i].space, 0, __ATOMIC_RELEASE);
 	ranges_give(&u->areas_used, space->first);
 	free(space->mappings);
 	*space = (struct space){ 0 };
 }
 
-static void space_retire(struct space *space)
+static void space_retire(struct unwind *u, struct space *space)
 {
+	u->stale_n -= space->stale;
+	space->stale = false;
 	space->retired_ns = clock_mono_ns();
 }
 
@@ -314,8 +391,6 @@ static int space_fill(struct unwind *u, struct space *space, uint32_t tgid, stru
 		*area = listing->areas[i];
 		area->space = space->number;
 		area_set(u, area, &space->mappings[i]);
-		if (space->mappings[i].file)
-			u->files[space->mappings[i].file].users++;
 	}
 	to = (struct unwind_space){ .first = space->first, .n = space->n, .space = space->number };
 	if (bpf_map_update_elem(u->maps.spaces, &tgid, &to, BPF_ANY) < 0)
@@ -327,7 +402,7 @@ static int space_fill(struct unwind *u, struct space *space, uint32_t tgid, stru
 
 int unwind_mapped(struct unwind *u, pid_t pid)
 {
-	_cleanup_(listing_done) struct listing listing = { .n = 0 };
+	_cleanup_(listing_done) struct listing listing = { .u = u };
 	struct space *before = space_of(u, (uint32_t)pid), *space;
 	int r = list(u, pid, &listing);
 
@@ -338,8 +413,59 @@ int unwind_mapped(struct unwind *u, pid_t pid)
 		return -ENOBUFS;
 	r = space_fill(u, space, (uint32_t)pid, &listing);
 	if (r == 0 && before)
-		space_retire(before);
+		space_retire(u, before);
 	return r;
+}
+
+bool unwind_again(struct unwind *u, pid_t pid)
+{
+	struct space *space = space_of(u, (uint32_t)pid);
+
+	if (space && !space->stale) {
+		space->stale = true;
+		u->stale_n++;
+	}
+	return space != NULL;
+}
+
+static struct space *space_due(struct unwind *u, int64_t now_ns)
+{
+	if (u->stale_n == 0 || now_ns < u->rest_ns)
+		return NULL;
+	for (uint32_t i = 0; i < u->spaces_n; i++)
+		if (u->spaces[i].stale && now_ns >= u->spaces[i].again_ns)
+			return &u->spaces[i];
+	return NULL;
+}
+
+bool unwind_due(struct unwind *u)
+{
+	return space_due(u, clock_mono_ns()) != NULL;
+}
+
+/* Whether a list was read again. */
+static bool read_again(struct unwind *u)
+{
+	int64_t begin_ns = clock_mono_ns(), end_ns;
+	struct space *space = space_due(u, begin_ns);
+	uint32_t number, tgid;
+
+	if (!space)
+		return false;
+	number = space->number;
+	tgid = space->tgid;
+	space->stale = false;
+	u->stale_n--;
+	(void)unwind_mapped(u, (pid_t)tgid); /* if it cannot be read, the list before stays */
+	end_ns = clock_mono_ns();
+	u->rest_ns = end_ns + REST * (end_ns - begin_ns);
+	space = space_of(u, tgid);
+	if (!space)
+		return true;
+	space->wait_ns =
+		space->number == number ? CLAMP(2 * space->wait_ns, AGAIN_NS, AGAIN_MAX_NS) : AGAIN_NS;
+	space->again_ns = end_ns + space->wait_ns;
+	return true;
 }
 
 void unwind_event(struct unwind *u, const struct trace_header *event)
@@ -350,7 +476,7 @@ void unwind_event(struct unwind *u, const struct trace_header *event)
 		return;
 	space = space_of(u, event->tgid);
 	if (space)
-		space_retire(space);
+		space_retire(u, space);
 	made_over(u, event->tgid);
 }
 
@@ -382,7 +508,8 @@ static void file_made(struct unwind *u, struct file *file, int r)
 	file->state = FILE_MADE;
 	if (r == 0 && making->rows_n > 0)
 		r = rows_room(u, making->rows_n, &file->first);
-	file->none = r == -ENOBUFS || r == -ENOMEM || r == -EFBIG ? TRACE_NATIVE_FULL : TRACE_NATIVE_NO_RULE;
+	file->none = r == -ENOBUFS || r == -ENOMEM || r == -EFBIG || r == -ETIME ? TRACE_NATIVE_FULL :
+										   TRACE_NATIVE_NO_RULE;
 	if (r == 0 && making->rows_n > 0) {
 		memcpy(&u->rows[file->first], making->rows, making->rows_n * sizeof(*making->rows));
 		file->base = making->base;
@@ -418,7 +545,7 @@ bool unwind_work(struct unwind *u)
 {
 	int64_t end_ns = clock_mono_ns() + WORK_NS;
 
-	while (work_step(u))
+	while (read_again(u) || work_step(u))
 		if (clock_mono_ns() >= end_ns)
 			return true;
 	return false;
@@ -426,7 +553,7 @@ bool unwind_work(struct unwind *u)
 
 /* ---- finding ---- */
 
-int unwind_find(const struct unwind *u, uint32_t number, uint64_t pc, struct unwind_place *ret_place)
+int unwind_find(struct unwind *u, uint32_t number, uint64_t pc, struct unwind_place *ret_place)
 {
 	for (uint32_t i = 0; number && i < u->spaces_n; i++) {
 		const struct space *space = &u->spaces[i];
@@ -438,6 +565,7 @@ int unwind_find(const struct unwind *u, uint32_t number, uint64_t pc, struct unw
 
 			if (pc < area->start || pc >= area->end)
 				continue;
+			u->files[space->mappings[k].file].told = true; /* of none, 0, it is not looked at */
 			*ret_place = (struct unwind_place){ space->mappings[k].file,
 							    pc - space->mappings[k].bias };
 			return 0;
@@ -450,6 +578,11 @@ const char *unwind_path(const struct unwind *u, uint32_t file, int *ret_fd)
 {
 	*ret_fd = u->files[file].fd;
 	return u->files[file].path;
+}
+
+uint64_t unwind_crowded(const struct unwind *u)
+{
+	return u->crowded;
 }
 
 /* ---- start and end ---- */
@@ -476,7 +609,8 @@ int unwind_new(const struct unwind_maps *maps, struct unwind **ret_unwind)
 	u->maps = *maps;
 	u->areas_used.size = UNWIND_AREAS;
 	u->rows_used.size = UNWIND_ROWS;
-	u->files = calloc(UNWIND_FILES + 1, sizeof(*u->files));
+	u->files_max = maps->files ? maps->files : UNWIND_FILES;
+	u->files = calloc(u->files_max + 1, sizeof(*u->files));
 	u->spaces = calloc(UNWIND_PROCESSES, sizeof(*u->spaces));
 	if (!u->files || !u->spaces)
 		return -ENOMEM;
@@ -497,11 +631,8 @@ void unwind_free(struct unwind *u)
 {
 	if (!u)
 		return;
-	for (uint32_t i = 1; i <= u->files_n && u->files; i++) {
-		if (u->files[i].fd >= 0)
-			close(u->files[i].fd);
-		free(u->files[i].path);
-	}
+	for (uint32_t i = 1; i <= u->files_n && u->files; i++)
+		file_done(u, &u->files[i]);
 	for (uint32_t i = 0; i < u->spaces_n; i++)
 		free(u->spaces[i].mappings);
 	free(u->files);

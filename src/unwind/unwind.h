@@ -10,6 +10,7 @@
  * Invariants
  *  1. A row says what .eh_frame says, or that no rule is known. Nothing is guessed here.
  *  2. A file is read once for all processes, as long as it is held open, so that its inode is not used again.
+ *     Where there is no room, one is given up that no process has mapped and of which nothing is to be named.
  *  3. Memory is bounded: the tables have a size; a file whose rows have no room is told as such.
  *  4. Files are read in steps of some milliseconds: the thread that drains the ring runs them.
  *
@@ -33,6 +34,7 @@ enum {
 /* File descriptors of the kernel side's maps. */
 struct unwind_maps {
 	int spaces, areas, rows, rules;
+	uint32_t files; /* that are known at once; 0: UNWIND_FILES */
 };
 
 struct unwind;
@@ -43,7 +45,14 @@ DEFINE_CLEANUP(struct unwind *, unwind_free, unwind_freep)
 
 /* Reads which files @pid has mapped, if that has changed. Their rows are read by unwind_work(). */
 int unwind_mapped(struct unwind *unwind, pid_t pid);
-/* Reads files for some milliseconds. True: there is more to do. */
+/*
+ * What @pid has mapped may have changed: it is read again by unwind_work(), at most ten times a second, and
+ * less often while nothing is found to have changed. False: it is not listed.
+ */
+bool unwind_again(struct unwind *unwind, pid_t pid);
+/* Whether the time has come for one of these. */
+bool unwind_due(struct unwind *unwind);
+/* Reads lists and files for some milliseconds. True: there is more to do now. */
 bool unwind_work(struct unwind *unwind);
 /* An EXEC or EXIT event: the process's list of mappings is given up. Others are ignored. */
 void unwind_event(struct unwind *unwind, const struct trace_header *event);
@@ -55,7 +64,9 @@ struct unwind_place {
 };
 
 /* Of an address in a NATIVE event with this @space. -ENOENT: nothing is known there. */
-int unwind_find(const struct unwind *unwind, uint32_t space, uint64_t pc, struct unwind_place *ret_place);
+int unwind_find(struct unwind *unwind, uint32_t space, uint64_t pc, struct unwind_place *ret_place);
+/* How often there was no room for a file: others are in use, or have addresses that are to be named. */
+uint64_t unwind_crowded(const struct unwind *unwind);
 /* Whether it is no file, but the code that a process has made for itself: the descriptor is its perf map. */
 bool unwind_is_made(const struct unwind *unwind, uint32_t file);
 /* A file's path, as mapped; its descriptor, -1 if it is not open. */

@@ -146,12 +146,35 @@ static void made(void)
 	unlink(path);
 }
 
+/* Calls by way of a function of a library, and where it was. */
+static void *pass(const char *library, const char *name)
+{
+	void *handle = dlopen(library, RTLD_NOW), *at = handle ? dlsym(handle, name) : NULL;
+
+	if (!at)
+		abort();
+	/* The first ones tell gpusonde that there is code that it does not know. */
+	for (int i = 0; i < TRIES; i++) {
+		((void (*)(void (*)(void)))at)(allocate);
+		usleep(20000);
+	}
+	dlclose(handle);
+	return at;
+}
+
+/* The other library lies where the one before has lain. */
+static void replace(const char *library, const char *other)
+{
+	void *before = pass(library, "through");
+
+	if (pass(other, "passing") != before)
+		fputs("moved\n", truth);
+}
+
 static void run(const char *library)
 {
-	void (*through)(void (*function)(void));
 	int numbers[] = { 3, 1, 2 };
 	volatile int sum = 0;
-	void *handle;
 
 	allocate();
 	deep(20, &sum);
@@ -163,23 +186,15 @@ static void run(const char *library)
 	many(1, 2, 3, 4, 5, 6, 7, 8, 9);
 	qsort(numbers, 3, sizeof(*numbers), compare);
 	interrupted();
-	handle = dlopen(library, RTLD_NOW);
-	through = handle ? (void (*)(void (*)(void)))dlsym(handle, "through") : NULL;
-	if (!through)
-		abort();
-	/* The first ones tell gpusonde that there is code that it does not know. */
-	for (int i = 0; i < TRIES; i++) {
-		through(allocate);
-		usleep(20000);
-	}
+	pass(library, "through");
 }
 
-/* FILE LIBRARY: what was seen, and native_through; "-": only made(). */
+/* FILE LIBRARY [OTHER]: what was seen, and native_through; "-": only made(); with OTHER: only replace(). */
 int main(int argc, char **argv)
 {
 	void *address;
 
-	truth = argc == 3 ? fopen(argv[1], "w") : NULL;
+	truth = argc >= 3 ? fopen(argv[1], "w") : NULL;
 	if (!truth)
 		return 2;
 	signal(SIGUSR1, on_signal);
@@ -190,7 +205,9 @@ int main(int argc, char **argv)
 			return 1;
 		usleep(10000);
 	}
-	if (strcmp(argv[2], "-") == 0)
+	if (argc > 3)
+		replace(argv[2], argv[3]);
+	else if (strcmp(argv[2], "-") == 0)
 		made();
 	else
 		run(argv[2]);

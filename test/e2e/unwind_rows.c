@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* FILE: its rows as src/unwind makes them: "ADDRESS KIND CFA FP_SAVED FP", an enum by number. */
+/* FILE: its rows as src/unwind makes them: "ADDRESS KIND CFA FP_SAVED FP RA_SAVED RA", an enum by number. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < making.rows_n; i++) {
 		const struct unwind_rule *rule = &rules.rules[making.rows[i].rule];
 
-		printf("%llx %u %d %u %d\n", (unsigned long long)(making.base + making.rows[i].pc),
-		       rule->kind, rule->cfa, rule->fp_saved, rule->fp);
+		printf("%llx %u %d %u %d %u %d\n", (unsigned long long)(making.base + making.rows[i].pc),
+		       rule->kind, rule->cfa, rule->fp_saved, rule->fp, rule->ra_saved, rule->ra);
 	}
 	making_done(&making);
 	hashmap_done(&rules.by);

@@ -22,29 +22,39 @@ def rows_of(path):
 
 
 def readelf_rows(path):
-    """(address, {column: rule}) of each function's rows; those of several words, as of registers in others, are left out."""
-    columns, of_function = None, False
+    """(address, {column: rule}, of a signal) of each function's rows; those of several words, as of registers in others, are left out."""
+    columns, of_function, signal, letters = None, False, False, {}
     for line in subprocess.run(["readelf", "-wF", path], capture_output=True, text=True).stdout.splitlines():
         if " FDE " in line or " CIE" in line:
             of_function, columns = " FDE " in line, None
+            common = re.match(r'(\w+) \w+ \w+ CIE "(\w*)"', line)
+            if common:
+                letters[common[1]] = common[2]
+            else:
+                of = re.search(r" cie=(\w+)", line)
+                signal = of is not None and "S" in letters[of[1]]
         elif line.strip().startswith("LOC"):
             columns = line.split()[1:]
         else:
             found = re.match(r"([0-9a-f]{16}) (.*)$", line)
             values = found and found[2].split()
             if found and of_function and columns and len(values) == len(columns) and "(" not in line:
-                yield int(found[1], 16), dict(zip(columns, values))
+                yield int(found[1], 16), dict(zip(columns, values)), signal
 
 
-def is_right(row, want, names):
-    _, kind, cfa, saved, fp = row
+def is_saved(saved, offset, want):
+    return (saved, offset) == (AT_CFA, int(want[1:])) if want[0] == "c" else saved == SAME
+
+
+def is_right(row, want, names, signal):
+    _, kind, cfa, saved, fp, ra_saved, ra = row
     sp_name, fp_name = names
-    if kind == SIGNAL:
-        return True
+    if signal:
+        return kind == SIGNAL
     if want.get("ra") == "u" and "ra" in want and kind == END:
         return True
     if want["CFA"] == "exp":
-        return kind in (NONE, SP_AT, FP_AT, PLT)
+        return kind == NONE or kind in (SP_AT, FP_AT, PLT) and is_saved(ra_saved, ra, want.get("ra", "u"))
     reg, offset = re.fullmatch(r"(\w+)([+-]\d+)", want["CFA"]).groups()
     fp_wanted = want.get(fp_name, "u")
     if reg not in names or not re.fullmatch(r"c[+-]\d+|u|s", want.get("ra", "u")):
@@ -55,7 +65,7 @@ def is_right(row, want, names):
         return kind == NONE
     if kind != (SP if reg == sp_name else FP) or cfa != int(offset):
         return False
-    return (saved, fp) == (AT_CFA, int(fp_wanted[1:])) if fp_wanted[0] == "c" else saved == SAME
+    return is_saved(saved, fp, fp_wanted) and is_saved(ra_saved, ra, want.get("ra", "u"))
 
 
 def test_rows():
@@ -68,10 +78,10 @@ def test_rows():
             continue
         rows, n, wrong = rows_of(path), 0, []
         pcs = [row[0] for row in rows]
-        for pc, want in readelf_rows(path):
+        for pc, want, signal in readelf_rows(path):
             i = bisect.bisect(pcs, pc) - 1
             n += 1
-            if i < 0 or not is_right(rows[i], want, names):
+            if i < 0 or not is_right(rows[i], want, names, signal):
                 wrong.append((hex(pc), want, rows[max(i, 0)]))
         print(f"# {path}: {n} rows", flush=True)
         equal(wrong[:5], [], path)

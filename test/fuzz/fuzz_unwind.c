@@ -31,22 +31,24 @@ static int on_row(uint64_t pc, const struct unwind_rule *rule, void *userdata)
 	return 0;
 }
 
-static void on_line(uint64_t address, uint64_t size, const char *name, void *userdata)
+static int on_line(uint64_t address, uint64_t size, const char *name, void *userdata)
 {
 	(void)userdata;
 	if (size == 0 || address + size < address || !text_is_printable(name))
 		abort();
+	return 0;
 }
 
 int fuzz_one(const uint8_t *data, size_t size)
 {
 	struct eh_frame frame = { .address = 0x10000 };
 	uint32_t at = 0, before = 0;
+	size_t whole;
 	int r;
 
 	if (size < 1)
 		return 0;
-	perf_map_parse((const char *)data, size, on_line, NULL);
+	perf_map_parse((const char *)data, size, on_line, NULL, &whole);
 	frame.machine = data[0] & 1 ? EM_AARCH64 : EM_X86_64;
 	frame.data = data + 1;
 	frame.n = size - 1;

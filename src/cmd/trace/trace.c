@@ -114,6 +114,14 @@ static void on_mapped(struct trace_engine *engine, pid_t pid, void *userdata)
 		trace_python_mapped(t->python, engine, pid);
 }
 
+static void on_remapped(pid_t pid, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (t->stacks)
+		stack_sums_remapped(t->stacks, pid);
+}
+
 static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
 {
 	struct tracing *t = userdata;
@@ -384,7 +392,9 @@ static int start_engine(struct tracing *t)
 		.latency_ns = t->inv->flag[FLAG_RAW] || t->kernels || t->stacks ? 10 * NSEC_PER_MSEC :
 										  100 * NSEC_PER_MSEC,
 	};
-	static const struct trace_engine_ops ops = { .notice = on_notice, .mapped = on_mapped };
+	static const struct trace_engine_ops ops = { .notice = on_notice,
+						     .mapped = on_mapped,
+						     .remapped = on_remapped };
 	struct attach_error error = { "" };
 	int r = trace_engine_new(t->event, &config, &ops, t, &t->engine, &error);
 

@@ -154,9 +154,64 @@ static void test_merged(void **state)
 	send_native(stacks, PID, ID + 4, 2, 1 << 0, 0, TRACE_NATIVE_END);
 	send_stack(stacks, PID, ID + 4, frames, 0, 0);
 	assert_path(stacks, ID + 4, " 1 2");
-	/* Of another stack. */
+	/* Where its native frames were lost it says so, and they count. */
+	assert_int_equal(python_stacks_lost(stacks), 0);
 	send_stack(stacks, PID, ID + 5, frames, 1, 0);
-	assert_path(stacks, ID + 5, " f");
+	assert_path(stacks, ID + 5, " [native frames lost] f");
+	assert_int_equal(python_stacks_lost(stacks), 1);
+}
+
+/* Threads on two CPUs send at the same time, and so do two processes by equal numbers. */
+static void test_interleaved(void **state)
+{
+	struct python_stacks *stacks = *state;
+	struct trace_header over = { .type = TRACE_EVENT_EXIT, .tgid = PID };
+	const struct trace_frame frame = { CODE, 0, CHECK };
+
+	python_stacks_name_natives(stacks, native_name, NULL);
+	send_code(stacks, PID, CODE, CHECK, "f");
+	send_native(stacks, PID, ID, 2, 0, 0, TRACE_NATIVE_END);
+	send_native(stacks, PID, ID + 1, 3, 1 << 1, 1, TRACE_NATIVE_END);
+	send_native(stacks, PID + 1, ID, 1, 0, 0, TRACE_NATIVE_END);
+	send_stack(stacks, PID, ID, &frame, 0, 0);
+	send_stack(stacks, PID, ID + 1, &frame, 1, 0);
+	assert_path(stacks, ID, " 1 2");
+	assert_path(stacks, ID + 1, " 1 f 3");
+	/* One that was used is not used again; nor is one of a process that has ended. */
+	send_stack(stacks, PID, ID, &frame, 0, 0);
+	assert_path(stacks, ID, " [native frames lost]");
+	send_native(stacks, PID, ID + 2, 1, 0, 0, TRACE_NATIVE_END);
+	assert_int_equal(python_stacks_event(stacks, &over, sizeof(over)), 0);
+	send_stack(stacks, PID, ID + 2, &frame, 0, 0);
+	assert_path(stacks, ID + 2, " [native frames lost]");
+	/* Of more than are kept the newest is. */
+	for (uint32_t i = 0; i < 1000; i++)
+		send_native(stacks, PID, ID + 10 + i, 1, 0, 0, TRACE_NATIVE_END);
+	send_stack(stacks, PID, ID + 1009, &frame, 0, 0);
+	assert_path(stacks, ID + 1009, " 1");
+	send_stack(stacks, PID, ID + 10, &frame, 0, 0);
+	assert_path(stacks, ID + 10, " [native frames lost]");
+}
+
+/* Callers that are a guess stand behind a frame that says so. */
+static void test_guessed(void **state)
+{
+	const size_t size = sizeof(struct trace_native) + TRACE_STACK_SMALL * sizeof(__u64);
+	struct trace_native *event = calloc(1, size);
+	struct python_stacks *stacks = *state;
+	const struct trace_frame none = { 0 };
+
+	assert_non_null(event);
+	python_stacks_name_natives(stacks, native_name, NULL);
+	event->header = (struct trace_header){ .type = TRACE_EVENT_NATIVE, .tgid = PID, .stack = ID };
+	event->n = 3;
+	event->guessed = 2;
+	for (uint32_t i = 0; i < 3; i++)
+		event->pcs[i] = 0x500000 + i;
+	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size), 0);
+	free(event);
+	send_stack(stacks, PID, ID, &none, 0, 0);
+	assert_path(stacks, ID, " 1 2 [guessed by frame pointers] 3");
 }
 
 static int setup(void **state)
@@ -323,6 +378,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_merged, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interleaved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_guessed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reused_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_stack, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),

@@ -51,6 +51,11 @@ static void on_process_gone(pid_t pid, bool exec, void *userdata)
 	note(userdata, exec ? TOLD_EXEC : TOLD_GONE, pid, 0);
 }
 
+static void on_any_mapping(pid_t pid, void *userdata)
+{
+	((struct fixture *)userdata)->mapping_of = pid;
+}
+
 int fixture_setup(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof(*fixture));
@@ -81,6 +86,7 @@ void fixture_start(struct fixture *fixture, const char *root, unsigned roles, pi
 	static const struct target_ops ops = { .file = on_file,
 					       .file_gone = on_file_gone,
 					       .process = on_process,
+					       .mapping = on_any_mapping,
 					       .process_gone = on_process_gone };
 	const struct target_config config = {
 		.roles = roles, .pid = pid, .children = pid != 0, .proc_root = root ? root : "/proc"

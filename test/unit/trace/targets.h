@@ -26,6 +26,7 @@ struct fixture {
 		uint64_t ino;
 	} told[16384];
 	size_t told_n;
+	pid_t mapping_of; /* by the newest record */
 };
 
 int fixture_setup(void **state);

@@ -205,6 +205,22 @@ static void say(struct fixture *f, enum perf_record_kind kind, uint64_t time_ns,
 	targets_record(f->targets, &record);
 }
 
+/* Of any file: what lay there before may have been known. */
+static void a_mapping_is_told(void **state)
+{
+	struct fixture *f = *state;
+	const struct perf_record record = { .kind = PERF_RECORD_KIND_MAP,
+					    .time_ns = 1,
+					    .pid = 1001,
+					    .tid = 1001,
+					    .path = "/usr/lib/libother.so" };
+
+	fixture_start(f, f->dir, DRIVER, 0);
+	targets_record(f->targets, &record);
+	assert_int_equal(f->mapping_of, 1001);
+	assert_int_equal(f->told_n, 0);
+}
+
 static void lost_records_make_a_scan(void **state)
 {
 	struct fixture *f = *state;
@@ -508,6 +524,7 @@ int main(void)
 		CASE(nobody_asks_twice_until_the_file_changes),
 		CASE(what_takes_long_to_read_is_not_read_at_each_change),
 		CASE(a_fifo_is_not_opened),
+		CASE(a_mapping_is_told),
 		CASE(lost_records_make_a_scan),
 		CASE(records_in_the_order_of_time),
 		CASE(records_older_than_a_look_change_nothing),

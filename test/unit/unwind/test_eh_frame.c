@@ -258,6 +258,15 @@ static void test_entries_that_lie(void **state)
 	assert_int_equal(eh_frame_next(&frame, &at, &function), 0);
 	assert_int_equal(eh_frame_next(&frame, &at, &function), 0); /* of a kind that is not known */
 	assert_int_equal(eh_frame_next(&frame, &at, &function), -ENODATA);
+	/* An augmentation of more letters than there are. */
+	s.n = 0;
+	at = 0;
+	put_cie(&s, "zRSSSSSSS");
+	put_function(&s, CODE, SIZE, NULL, 0);
+	frame.n = s.n;
+	assert_int_equal(eh_frame_next(&frame, &at, &function), 0);
+	assert_int_equal(eh_frame_next(&frame, &at, &function), 0);
+	assert_int_equal(eh_frame_next(&frame, &at, &function), -ENODATA);
 	/* Its common one lies before the section. */
 	s.n = 0;
 	put_cie(&s, "zR");

@@ -68,6 +68,26 @@ static void test_own_file(void **state)
 	free(rules.rules);
 }
 
+/* No file may take longer than that, whatever it says. */
+static void test_takes_too_long(void **state)
+{
+	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct rules rules = { .rules = calloc(UNWIND_RULES, sizeof(*rules.rules)) };
+	struct making making;
+
+	(void)state;
+	assert_non_null(rules.rules);
+	assert_int_equal(making_begin(&making, fd), 0);
+	assert_int_equal(making_step(&making, &rules), 1);
+	assert_true(making.cpu_ns > 0);
+	assert_true(making.at > 0 && making.functions_n <= 64); /* the clock is looked at often */
+	making.cpu_ns = MAKING_CPU_NS;
+	assert_int_equal(making_step(&making, &rules), -ETIME);
+	making_done(&making);
+	hashmap_done(&rules.by);
+	free(rules.rules);
+}
+
 static void test_no_file_of_ours(void **state)
 {
 	_cleanup_close_ int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -81,6 +101,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_file),
+		cmocka_unit_test(test_takes_too_long),
 		cmocka_unit_test(test_no_file_of_ours),
 	};
 
