@@ -6,8 +6,10 @@
  * is. So no function of the interpreter has to be probed, which compilers put into others, and where an
  * exception, pthread_exit() or another stack (greenlet) would meet a return probe. CPython waits in pieces of
  * 5 ms; pieces are one wait as long as the lock is one thread's, which the number before the condition
- * variable says (struct _gil_runtime_state: last_holder, locked, switch_number, cond). Locks of interpreters
- * with one of their own, other than the first, are elsewhere: waits for them are not seen.
+ * variable says (struct _gil_runtime_state: last_holder, locked, switch_number, cond). No other wait in
+ * _PyRuntime has a time limit: neither for a mutex nor, of a thread that was made to give up the lock, until
+ * another one has it (switch_cond). Locks of interpreters with one of their own, other than the first, are
+ * elsewhere: waits for them are not seen.
  *
  * The functions that are not static: as in shares.h.
  */
@@ -48,12 +50,12 @@ __noinline int gil_tell(__u64 id)
 /* ---- the lock ---- */
 
 /* The futex() within its interpreter's _PyRuntime that the current thread is in; 0: it is in none. */
-static __always_inline __u64 gil_waited(__u32 tgid)
+static __always_inline __u64 runtime_waited(__u32 tgid, bool *ret_timed)
 {
 	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
 	__u64 address = 0;
 
-	if (!python || !futex_of_current(&address) || address < python->runtime ||
+	if (!python || !futex_of_current(&address, ret_timed) || address < python->runtime ||
 	    address >= python->runtime_end)
 		return 0;
 	return address;
@@ -98,13 +100,16 @@ __noinline int gil_off(__u64 id)
 	struct python_thread *python;
 	const struct trace_proc *proc;
 	__u32 tgid = id >> 32;
+	bool timed = false;
 	__u64 address;
 
 	if (!ctl || !c || tgid == ctl->own_tgid)
 		return 0;
-	address = gil_waited(tgid);
+	address = runtime_waited(tgid, &timed);
 	if (!address)
 		return gil_tell(id);
+	if (!timed)
+		return 0;
 	proc = proc_get(c, tgid, ctl->default_flags);
 	if (!proc || proc->flags & TRACE_PROC_IGNORE)
 		return 0;

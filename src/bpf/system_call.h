@@ -7,7 +7,9 @@
 /* The kernel's struct pt_regs, of which programs see only the first part on arm64; of both machines. */
 struct pt_regs___kernel {
 	unsigned long di, orig_ax;
+	unsigned long r10;
 	unsigned long orig_x0;
+	unsigned long regs[31];
 	int syscallno;
 } KERNEL_STRUCT;
 
@@ -15,15 +17,17 @@ struct pt_regs___kernel {
 enum { SYSTEM_CALL_FUTEX = 202 };
 #define SYSTEM_CALL(regs) ((__u32)BPF_CORE_READ((regs), orig_ax))
 #define SYSTEM_CALL_FIRST(regs) BPF_CORE_READ((regs), di)
+#define SYSTEM_CALL_FOURTH(regs) BPF_CORE_READ((regs), r10)
 #else
 enum { SYSTEM_CALL_FUTEX = 98 };
 #define SYSTEM_CALL(regs) ((__u32)BPF_CORE_READ((regs), syscallno))
 #define SYSTEM_CALL_FIRST(regs) BPF_CORE_READ((regs), orig_x0)
+#define SYSTEM_CALL_FOURTH(regs) BPF_CORE_READ((regs), regs[3])
 #endif
 enum { TASK_STACK = 16384 }; /* bytes of a task's stack in kernels before 5.15 */
 
-/* Whether it is futex(), and of which address. */
-static __always_inline bool futex_of_current(__u64 *ret_address)
+/* Whether it is futex(), of which address, and whether it waits for a limited time. */
+static __always_inline bool futex_of_current(__u64 *ret_address, bool *ret_timed)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct pt_regs___kernel *regs;
@@ -35,5 +39,6 @@ static __always_inline bool futex_of_current(__u64 *ret_address)
 	if (SYSTEM_CALL(regs) != SYSTEM_CALL_FUTEX)
 		return false;
 	*ret_address = SYSTEM_CALL_FIRST(regs);
+	*ret_timed = SYSTEM_CALL_FOURTH(regs) != 0;
 	return true;
 }

@@ -54,6 +54,7 @@ struct torch_process {
 
 struct torch_view {
 	uint32_t processes_n, memories_n, counts_n;
+	uint64_t beyond; /* events of processes beyond the limit, which are in none */
 	struct torch_process *processes; /* by PID */
 	struct torch_memory *memories; /* by process */
 	struct torch_count *counts; /* the same: nodes, then ranges */

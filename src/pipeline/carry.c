@@ -120,6 +120,7 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 		view->nccl = pipeline_carry_nccl(before->nccl, view->nccl, left_out);
 		view->blas = pipeline_carry_blas(before->blas, view->blas, left_out);
 		view->python = pipeline_carry_python(before->python, view->python, left_out);
+		view->torch = pipeline_carry_torch(before->torch, view->torch, left_out);
 	}
 	if (room.processes == 0)
 		return view;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The same as carry.c of what processes did with NCCL, cuBLAS and CPython, which are in views of their own:
- * those that have ended, of a view that nobody fetched, are in the next one.
+ * The same as carry.c of what processes did with NCCL, cuBLAS, CPython and PyTorch, which are in views of
+ * their own: those that have ended, of a view that nobody fetched, are in the next one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +112,31 @@ static void python_copy(const void *from_view, uint32_t i, void *to_view)
 }
 LAYER(python);
 
+static void copy_counts(const struct torch_view *from, uint32_t first, uint32_t n, struct torch_view *to,
+			uint32_t *ret_first)
+{
+	*ret_first = to->counts_n;
+	memcpy(&to->counts[to->counts_n], &from->counts[first], n * sizeof(*to->counts));
+	to->counts_n += n;
+}
+
+static void torch_copy(const void *from_view, uint32_t i, void *to_view)
+{
+	const struct torch_view *from = from_view;
+	const struct torch_process *p = &from->processes[i];
+	struct torch_view *to = to_view;
+	struct torch_process *copy = &to->processes[to->processes_n++];
+
+	*copy = *p;
+	copy->memories_first = to->memories_n;
+	memcpy(&to->memories[to->memories_n], &from->memories[p->memories_first],
+	       p->memories_n * sizeof(*to->memories));
+	to->memories_n += p->memories_n;
+	copy_counts(from, p->nodes_first, p->nodes_n, to, &copy->nodes_first);
+	copy_counts(from, p->ranges_first, p->ranges_n, to, &copy->ranges_first);
+}
+LAYER(torch);
+
 struct nccl_view *pipeline_carry_nccl(const struct nccl_view *before, struct nccl_view *view,
 				      uint64_t *left_out)
 {
@@ -173,6 +198,28 @@ struct python_view *pipeline_carry_python(const struct python_view *before, stru
 	layers_merge(&python_layer, before, view, carried, both);
 	both->waits = view->waits;
 	memcpy(both->collections, view->collections, sizeof(both->collections));
+	both->unknown = view->unknown;
+	both->unknown_version = view->unknown_version;
+	free(view);
+	return both;
+}
+
+struct torch_view *pipeline_carry_torch(const struct torch_view *before, struct torch_view *view,
+					uint64_t *left_out)
+{
+	uint32_t carried = before && view ? carried_of(&torch_layer, before, left_out) : 0;
+	struct torch_view *both;
+
+	if (carried == 0)
+		return view;
+	both = torch_view_new(carried + view->processes_n, before->memories_n + view->memories_n,
+			      before->counts_n + view->counts_n);
+	if (!both) {
+		*left_out += carried;
+		return view;
+	}
+	layers_merge(&torch_layer, before, view, carried, both);
+	both->beyond = view->beyond;
 	free(view);
 	return both;
 }

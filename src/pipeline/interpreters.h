@@ -7,18 +7,22 @@
 
 #include <sys/types.h>
 
+#include "base/clock.h"
+#include "python/figures.h"
 #include "python/finder.h"
 #include "trace/engine.h"
 
-enum { INTERPRETERS_PENDING = 256, INTERPRETERS_TRIES = 10 };
+#define INTERPRETERS_PATIENCE_NS (10 * NSEC_PER_SEC)
+enum { INTERPRETERS_PENDING = 256 };
 
-/* All zeros at the start. */
+/* All zeros but `figures` at the start. */
 struct interpreters {
 	struct python_finder *finder; /* NULL: this process looks for interpreters itself */
 	struct trace_engine *engine; /* as of the newest call */
+	struct python_figures *figures; /* are told whose interpreter is known */
 	struct {
 		pid_t pid;
-		unsigned tries;
+		int64_t until_ns;
 	} pending[INTERPRETERS_PENDING]; /* processes that have none yet */
 	unsigned pending_n;
 };
@@ -30,4 +34,6 @@ void interpreters_done(struct interpreters *interpreters);
 void interpreters_mapped(struct interpreters *interpreters, struct trace_engine *engine, pid_t pid);
 /* Once a second or so, and when something more is mapped. */
 void interpreters_again(struct interpreters *interpreters, struct trace_engine *engine);
+/* It runs another program since then. */
+void interpreters_exec(struct interpreters *interpreters, pid_t pid, uint64_t time_ns);
 void interpreters_over(struct interpreters *interpreters, pid_t pid);

@@ -19,7 +19,7 @@ static int figures_event(const struct trace_header *event, uint32_t size, void *
 	if (pipeline->blas)
 		blas_event(pipeline->blas, event, size);
 	if (pipeline->python)
-		python_figures_event(pipeline->python, event, size);
+		pipeline_python_event(pipeline, event, size);
 	if (pipeline->torch)
 		torch_event(pipeline->torch, event, size);
 	return 0;
@@ -48,7 +48,7 @@ static void figures_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bit
 	cuda_mark(pipeline->cuda, tgid, incarnation, bits);
 	if (pipeline->nccl && missed)
 		nccl_lost(pipeline->nccl, tgid);
-	if (pipeline->python && missed)
+	if (pipeline->python && (missed || bits & TRACE_INCOMPLETE_PYTHON))
 		python_figures_lost(pipeline->python, tgid);
 	if (pipeline->torch && (missed || bits & TRACE_INCOMPLETE_OPERATORS))
 		torch_lost(pipeline->torch, tgid);
@@ -154,6 +154,7 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 	}
 	if (config->python) {
 		pipeline->python = python_figures_new(config->series, false);
+		pipeline->interpreters.figures = pipeline->python;
 		r = pipeline->python ? interpreters_set_finder(&pipeline->interpreters, event) : -ENOMEM;
 		if (r < 0)
 			return r;

@@ -59,6 +59,7 @@ uint64_t pipeline_not_taken(const struct pipeline *pipeline, const struct event_
 /* blas.c: without memory for them the figures of cuBLAS are absent. */
 void pipeline_fill_blas(const struct pipeline *pipeline, struct trace_view *view);
 /* python.c */
+void pipeline_python_event(struct pipeline *pipeline, const struct trace_header *event, uint32_t size);
 void pipeline_fill_python(struct pipeline *pipeline, struct trace_engine *engine, struct trace_view *view);
 
 /*
@@ -71,6 +72,8 @@ struct blas_view *pipeline_carry_blas(const struct blas_view *before, struct bla
 				      uint64_t *left_out);
 struct python_view *pipeline_carry_python(const struct python_view *before, struct python_view *view,
 					  uint64_t *left_out);
+struct torch_view *pipeline_carry_torch(const struct torch_view *before, struct torch_view *view,
+					uint64_t *left_out);
 
 /* torch.c: without memory for them the figures of PyTorch's allocators and graphs are absent. */
 void pipeline_fill_torch(const struct pipeline *pipeline, struct trace_view *view);

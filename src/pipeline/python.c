@@ -10,6 +10,13 @@ void pipeline_mapped(struct pipeline *pipeline, struct trace_engine *engine, pid
 		interpreters_mapped(&pipeline->interpreters, engine, pid);
 }
 
+void pipeline_python_event(struct pipeline *pipeline, const struct trace_header *event, uint32_t size)
+{
+	if (event->type == TRACE_EVENT_EXEC)
+		interpreters_exec(&pipeline->interpreters, (pid_t)event->tgid, event->time_ns);
+	python_figures_event(pipeline->python, event, size);
+}
+
 /* Without memory for them the figures are absent. */
 void pipeline_fill_python(struct pipeline *pipeline, struct trace_engine *engine, struct trace_view *view)
 {

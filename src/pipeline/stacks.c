@@ -424,6 +424,9 @@ static int stacks_event(const struct trace_header *event, uint32_t size, void *u
 		process_life(s, event, size);
 		return process_named(s, (const struct trace_process *)event);
 	case TRACE_EVENT_EXEC:
+		if (s->finder)
+			python_finder_exec(s->finder, (pid_t)event->tgid, event->time_ns);
+		/* fallthrough */
 	case TRACE_EVENT_EXIT:
 		process_life(s, event, size);
 		return 0;

@@ -46,6 +46,7 @@ SAME(UNCOUNTED);
 SAME(STACKS);
 SAME(LAUNCH_RETURNS);
 SAME(OPERATORS);
+SAME(PYTHON);
 
 /* Counts, and passes the bits of incompleteness to src/cuda before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)
@@ -360,6 +361,11 @@ static void set_events(struct trace_view *view, const struct trace_engine_status
 	view_set(view, AGENT_TRACE_RECEIVED_BAD, (double)s->bad_events);
 }
 
+static double operators_of(const __u64 tables[TRACE_TABLES])
+{
+	return (double)(tables[TRACE_TABLE_OPERATORS] + tables[TRACE_TABLE_NESTS]);
+}
+
 static double threads_of(const __u64 tables[TRACE_TABLES])
 {
 	return (double)(tables[TRACE_TABLE_THREADS] + tables[TRACE_TABLE_LAYERS]);
@@ -371,10 +377,16 @@ static void set_tables(struct trace_view *view, const struct trace_engine_status
 	view_set(view, AGENT_TRACE_LOST_PROCESSES, (double)(s->lost[TRACE_TABLE_PROCS] + s->lost_processes));
 	view_set(view, AGENT_TRACE_LOST_CALLS, (double)s->lost[TRACE_TABLE_STATS]);
 	view_set(view, AGENT_TRACE_LOST_CODES, (double)s->lost[TRACE_TABLE_ERRORS]);
+	view_set(view, AGENT_TRACE_LOST_OPERATORS, operators_of(s->lost));
+	view_set(view, AGENT_TRACE_LOST_STACKS, (double)s->lost[TRACE_TABLE_WALKS]);
+	view_set(view, AGENT_TRACE_LOST_PYTHON, (double)s->lost[TRACE_TABLE_PYTHON]);
 	view_set(view, AGENT_TRACE_REFUSED_THREADS, threads_of(s->refused));
 	view_set(view, AGENT_TRACE_REFUSED_PROCESSES, (double)s->refused[TRACE_TABLE_PROCS]);
 	view_set(view, AGENT_TRACE_REFUSED_CALLS, (double)s->refused[TRACE_TABLE_STATS]);
 	view_set(view, AGENT_TRACE_REFUSED_CODES, (double)s->refused[TRACE_TABLE_ERRORS]);
+	view_set(view, AGENT_TRACE_REFUSED_OPERATORS, operators_of(s->refused));
+	view_set(view, AGENT_TRACE_REFUSED_STACKS, (double)s->refused[TRACE_TABLE_WALKS]);
+	view_set(view, AGENT_TRACE_REFUSED_PYTHON, (double)s->refused[TRACE_TABLE_PYTHON]);
 }
 
 static void set_cuda(struct trace_view *view, const struct cuda_stats *c)

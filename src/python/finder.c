@@ -19,6 +19,8 @@ enum { PENALTIES = 16, SHARE = 7 };
 struct waiting {
 	struct process_id id;
 	uint64_t user; /* who answers for it */
+	int64_t asked_ns;
+	bool dropped; /* it is not told */
 };
 
 struct python_finder {
@@ -54,12 +56,13 @@ static bool is_penalised(const struct python_finder *finder, uint64_t user)
 static void tell(struct python_finder *finder, int r, uint32_t version, const struct trace_python *python)
 {
 	struct process_id id = waiting_at(finder, 0)->id, now;
+	bool dropped = waiting_at(finder, 0)->dropped;
 
 	finder->first = (finder->first + 1) % FINDER_WAITING;
 	finder->n--;
 	finder->asked = false;
 	helper_deadline(finder->helper, 0);
-	if (proc_process_id("/proc", id.pid, &now) < 0 || !process_id_equal(id, now))
+	if (dropped || proc_process_id("/proc", id.pid, &now) < 0 || !process_id_equal(id, now))
 		return;
 	finder->found((pid_t)id.pid, r, version, python, finder->userdata);
 }
@@ -113,7 +116,7 @@ static void finder_lost(_unused_ bool hung, void *userdata)
 
 int python_finder_ask(struct python_finder *finder, pid_t pid)
 {
-	struct waiting new = { .user = UINT64_MAX };
+	struct waiting new = { .user = UINT64_MAX, .asked_ns = clock_mono_ns() };
 	uint32_t own = 0, uid;
 	int r = proc_process_id("/proc", (uint32_t)pid, &new.id);
 
@@ -122,7 +125,7 @@ int python_finder_ask(struct python_finder *finder, pid_t pid)
 	proc_answers_for("/proc", (uint32_t)pid, &new.user, &uid);
 	for (uint32_t i = 0; i < finder->n; i++) {
 		own += waiting_at(finder, i)->user == new.user;
-		if (process_id_equal(waiting_at(finder, i)->id, new.id))
+		if (process_id_equal(waiting_at(finder, i)->id, new.id) && !waiting_at(finder, i)->dropped)
 			return 0;
 	}
 	if (finder->n == FINDER_WAITING || own >= SHARE * (FINDER_WAITING - finder->n) ||
@@ -131,6 +134,16 @@ int python_finder_ask(struct python_finder *finder, pid_t pid)
 	*waiting_at(finder, finder->n++) = new;
 	ask_next(finder);
 	return 0;
+}
+
+void python_finder_exec(struct python_finder *finder, pid_t pid, uint64_t time_ns)
+{
+	for (uint32_t i = 0; i < finder->n; i++) {
+		struct waiting *waiting = waiting_at(finder, i);
+
+		if (waiting->id.pid == (uint32_t)pid && (uint64_t)waiting->asked_ns < time_ns)
+			waiting->dropped = true;
+	}
 }
 
 int python_finder_new(sd_event *event, const char *program, python_found *found, void *userdata,

@@ -8,7 +8,8 @@
  *  2. A user has at most seven times as many processes waiting as there is room for more, and none is looked
  *     at for FINDER_PENALTY_NS after one of his made the helper hang or crash. For root's processes in
  *     a container the container stands for the user (proc/user.h).
- *  3. What is found is told of the process that was asked about, not of a later one with its PID.
+ *  3. What is found is told of the process that was asked about, not of a later one with its PID, and not of
+ *     the program that it ran before python_finder_exec().
  */
 #pragma once
 
@@ -41,6 +42,8 @@ DEFINE_CLEANUP(struct python_finder *, python_finder_free, python_finder_freep)
 
 /* -EAGAIN: too many wait, or its user's are not looked at for a while; it is not asked about. -ESRCH. */
 int python_finder_ask(struct python_finder *finder, pid_t pid);
+/* It runs another program since then (CLOCK_MONOTONIC): what was asked before is not told. */
+void python_finder_exec(struct python_finder *finder, pid_t pid, uint64_t time_ns);
 
 /* The helper's end: serves until the owner closes the socket. Returns the exit status. */
 int python_finder_serve(int channel);

@@ -46,6 +46,8 @@ struct torch {
 	struct pool blocks;
 	struct torch_traced *processes[TORCH_PROCESSES_MAX];
 	uint32_t processes_n;
+	struct hashmap by_tgid; /* of those that run */
+	uint64_t beyond;
 	struct torch_operator operators[TRACE_CALLS_MAX];
 };
 
@@ -122,10 +124,9 @@ static void traced_free(struct torch *torch, struct torch_traced *p)
 
 static struct torch_traced *traced_find(const struct torch *torch, uint32_t tgid)
 {
-	for (uint32_t i = torch->processes_n; i-- > 0;)
-		if (torch->processes[i]->tgid == tgid && !torch->processes[i]->over)
-			return torch->processes[i];
-	return NULL;
+	uint32_t i;
+
+	return hashmap_get(&torch->by_tgid, tgid, &i) ? torch->processes[i] : NULL;
 }
 
 static struct torch_traced *traced_get(struct torch *torch, const struct trace_header *event)
@@ -139,7 +140,7 @@ static struct torch_traced *traced_get(struct torch *torch, const struct trace_h
 		return NULL;
 	p->nodes = calloc(TORCH_NODES_MAX, sizeof(*p->nodes));
 	p->ranges = calloc(TORCH_RANGES_MAX, sizeof(*p->ranges));
-	if (!p->nodes || !p->ranges) {
+	if (!p->nodes || !p->ranges || hashmap_put(&torch->by_tgid, event->tgid, torch->processes_n) < 0) {
 		traced_free(torch, p);
 		return NULL;
 	}
@@ -155,6 +156,7 @@ static struct torch_traced *traced_get(struct torch *torch, const struct trace_h
 static void traced_end(struct torch *torch, struct torch_traced *p)
 {
 	p->over = true;
+	hashmap_del(&torch->by_tgid, p->tgid);
 	blocks_end(torch, p);
 }
 
@@ -266,11 +268,11 @@ static struct row *count_row(struct row *rows, uint32_t *n, uint32_t max, const 
 	return &rows[(*n)++];
 }
 
+/* Events of several CPUs may arrive swapped. */
 static void row_count(struct row *row, uint64_t now_ns)
 {
-	if (row->count++ == 0)
-		row->first_ns = now_ns;
-	row->last_ns = now_ns;
+	row->first_ns = row->count++ == 0 ? now_ns : MIN(row->first_ns, now_ns);
+	row->last_ns = MAX(row->last_ns, now_ns);
 }
 
 static void on_node(struct torch_traced *p, const struct trace_call *call)
@@ -316,9 +318,9 @@ static void on_range(struct torch_traced *p, const struct trace_name *event)
 		p->shown.other_ranges++;
 	if (strncmp(name, STEP, strlen(STEP)) != 0)
 		return;
-	if (p->shown.steps++ == 0)
-		p->first_step_ns = event->header.time_ns;
-	p->last_step_ns = event->header.time_ns;
+	p->first_step_ns = p->shown.steps++ == 0 ? event->header.time_ns :
+						   MIN(p->first_step_ns, event->header.time_ns);
+	p->last_step_ns = MAX(p->last_step_ns, event->header.time_ns);
 }
 
 /* ---- events ---- */
@@ -358,6 +360,8 @@ void torch_event(struct torch *torch, const struct trace_header *event, uint32_t
 	p = traced_get(torch, event);
 	if (p)
 		take_event(torch, p, event);
+	else
+		torch->beyond++;
 }
 
 struct torch *torch_new(uint32_t series, bool keep)
@@ -377,6 +381,7 @@ void torch_free(struct torch *torch)
 		return;
 	for (uint32_t i = 0; i < torch->processes_n; i++)
 		traced_free(torch, torch->processes[i]);
+	hashmap_done(&torch->by_tgid);
 	pool_done(&torch->blocks);
 	free(torch);
 }
@@ -393,12 +398,17 @@ bool torch_is_doubtful(const struct torch *torch)
 
 /* ---- figures ---- */
 
+/* Of those with one PID the youngest comes last, and the one that runs behind those that have ended. */
 static int by_tgid(const void *a, const void *b)
 {
 	const struct torch_traced *x = *(const struct torch_traced *const *)a,
 				  *y = *(const struct torch_traced *const *)b;
 
-	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
+	if (x->tgid != y->tgid)
+		return x->tgid < y->tgid ? -1 : 1;
+	if (x->over != y->over)
+		return y->over - x->over;
+	return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
 }
 
 static int by_count(const void *a, const void *b)
@@ -441,6 +451,15 @@ static void process_fill(const struct torch_traced *p, struct torch_view *view)
 			(double)(p->last_step_ns - p->first_step_ns) / 1e9 / (double)(shown->steps - 1);
 }
 
+/* The processes have other places now. The map has room for them: it had them before. */
+static void index_again(struct torch *torch)
+{
+	hashmap_clear(&torch->by_tgid);
+	for (uint32_t i = 0; i < torch->processes_n; i++)
+		if (!torch->processes[i]->over)
+			hashmap_put(&torch->by_tgid, torch->processes[i]->tgid, i);
+}
+
 struct torch_view *torch_window(struct torch *torch)
 {
 	uint32_t memories = 0, counts = 0;
@@ -459,5 +478,7 @@ struct torch_view *torch_window(struct torch *torch)
 	for (uint32_t i = torch->processes_n; !torch->keep && i-- > 0;)
 		if (torch->processes[i]->over)
 			forget(torch, i);
+	index_again(torch);
+	view->beyond = torch->beyond;
 	return view;
 }

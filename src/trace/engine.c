@@ -490,6 +490,13 @@ int trace_engine_set_python(struct trace_engine *engine, pid_t pid, const struct
 	return 0;
 }
 
+void trace_engine_forget_python(struct trace_engine *engine, pid_t pid)
+{
+	uint32_t tgid = (uint32_t)pid;
+
+	bpf_map_delete_elem(attach_map_fd(engine->backend, "pythons"), &tgid);
+}
+
 int trace_engine_map(struct trace_engine *engine, const char *name)
 {
 	return attach_map_fd(engine->backend, name);

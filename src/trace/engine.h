@@ -110,6 +110,7 @@ enum trace_incomplete {
 	TRACE_INCOMPLETE_LAUNCH_RETURNS = 1 << 8, /* launches are probed at entry only */
 	TRACE_INCOMPLETE_OPERATORS = 1 << 9, /* of operators: given up, refused, or no room for them */
 	TRACE_INCOMPLETE_STACKS = 1 << 10, /* of stacks: given up, or no room for them */
+	TRACE_INCOMPLETE_PYTHON = 1 << 11, /* no room for threads that wait for Python's lock */
 };
 
 struct trace_process_sum {
@@ -195,6 +196,7 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 const char *trace_engine_comm(const struct trace_engine *engine, uint32_t tgid);
 /* From now on stacks of @pid, and of its followed children, are walked. -ENOSPC: there are too many. */
 int trace_engine_set_python(struct trace_engine *engine, pid_t pid, const struct trace_python *python);
+void trace_engine_forget_python(struct trace_engine *engine, pid_t pid);
 /* A map of the kernel side, for src/unwind. */
 int trace_engine_map(struct trace_engine *engine, const char *name);
 /* The kernel side sends all functions and stacks again. */

@@ -30,8 +30,9 @@ static bool is_uncounted(struct trace_engine *engine, const struct sums_process 
 	       (bpf_map_lookup_elem(shares, &proc.owner, &share) == 0 && share.lost_ns > proc.incarnation);
 }
 
-#define TRACE_TABLES_OF_LAYERS \
-	(1U << TRACE_TABLE_OPERATORS | 1U << TRACE_TABLE_NESTS | 1U << TRACE_TABLE_WALKS)
+#define TRACE_TABLES_OF_LAYERS                                                                     \
+	(1U << TRACE_TABLE_OPERATORS | 1U << TRACE_TABLE_NESTS | 1U << TRACE_TABLE_WALKS |         \
+	 1U << TRACE_TABLE_PYTHON)
 
 /* Tables without which a layer of a process is incomplete, and nothing else is. */
 static const struct {
@@ -40,6 +41,7 @@ static const struct {
 } layers[] = {
 	{ 1U << TRACE_TABLE_OPERATORS | 1U << TRACE_TABLE_NESTS, TRACE_INCOMPLETE_OPERATORS },
 	{ 1U << TRACE_TABLE_WALKS, TRACE_INCOMPLETE_STACKS },
+	{ 1U << TRACE_TABLE_PYTHON, TRACE_INCOMPLETE_PYTHON },
 };
 
 static void mark_layers(struct trace_engine *engine, struct sums_process *process)

@@ -117,6 +117,7 @@ json_t *json_python_of(struct json_maker *j, const struct python_view *view, uin
 json_t *json_python_totals(struct json_maker *j, const struct python_view *view);
 
 /* json_torch.c: of a process; null if there is nothing. */
+json_t *json_torch_totals(struct json_maker *j, const struct torch_view *view);
 json_t *json_torch_of(struct json_maker *j, const struct torch_view *view, uint32_t pid, bool exited);
 /* json_nccl.c: of a process, and the sums; null if there is nothing. */
 json_t *json_nccl_of(struct json_maker *j, const struct nccl_view *view, uint32_t pid, bool exited);

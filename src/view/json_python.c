@@ -36,19 +36,13 @@ static json_t *json_collections(struct json_maker *j,
 	return list;
 }
 
-static void add_sums(struct json_maker *j, json_t *object, const struct python_sum *waits,
-		     const struct python_sum collections[static PYTHON_COLLECTIONS])
-{
-	json_put(j, object, "gil_waits", json_sum(j, waits));
-	json_put(j, object, "collections", json_collections(j, collections));
-}
-
 static json_t *json_python_process(struct json_maker *j, const struct python_view *view,
 				   const struct python_process *process)
 {
 	json_t *object = json_object(), *list = json_array();
 
-	add_sums(j, object, &process->waits, process->collections);
+	json_put(j, object, "gil_waits", process->known ? json_sum(j, &process->waits) : json_null());
+	json_put(j, object, "collections", json_collections(j, process->collections));
 	for (uint32_t i = 0; i < process->waiters_n; i++) {
 		const struct python_waiter *waiter = &view->waiters[process->waiters_first + i];
 		json_t *thread = json_object();
@@ -58,7 +52,8 @@ static json_t *json_python_process(struct json_maker *j, const struct python_vie
 		json_push(j, list, thread);
 	}
 	json_put(j, object, "waiting_threads", list);
-	json_put(j, object, "waits_of_other_threads", json_count(process->left_out));
+	json_put(j, object, "other_waiting_threads", json_count(process->more_waiters));
+	json_put(j, object, "waits_of_other_threads", json_count(process->more_waits));
 	json_put(j, object, "incomplete", json_boolean(process->incomplete));
 	return object;
 }
@@ -78,7 +73,9 @@ json_t *json_python_totals(struct json_maker *j, const struct python_view *view)
 	if (!view)
 		return json_null();
 	object = json_object();
-	add_sums(j, object, &view->waits, view->collections);
+	json_put(j, object, "gil_waits", json_sum(j, &view->waits));
+	json_put(j, object, "collections", json_collections(j, view->collections));
+	json_put(j, object, "unknown_interpreters", json_count(view->unknown));
 	return object;
 }
 

@@ -83,10 +83,21 @@ json_t *json_torch_of(struct json_maker *j, const struct torch_view *view, uint3
 	return json_null();
 }
 
+json_t *json_torch_totals(struct json_maker *j, const struct torch_view *view)
+{
+	json_t *object;
+
+	if (!view)
+		return json_null();
+	object = json_object();
+	json_put(j, object, "other_processes_events", json_count(view->beyond));
+	return object;
+}
+
 int json_torch(const struct torch_view *view, struct strbuf *out)
 {
-	json_t *document = json_object(), *list = json_array();
 	struct json_maker j = { 0 };
+	json_t *document = json_torch_totals(&j, view), *list = json_array();
 
 	for (uint32_t i = 0; i < view->processes_n; i++) {
 		const struct torch_process *process = &view->processes[i];

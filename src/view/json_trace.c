@@ -308,6 +308,7 @@ static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
 	json_put(j, trace, "workloads", json_uses(j));
 	json_put(j, trace, "blas", json_blas_totals(j, view->blas));
 	json_put(j, trace, "python", json_python_totals(j, view->python));
+	json_put(j, trace, "torch", json_torch_totals(j, view->torch));
 	json_put(j, trace, "nccl", json_nccl_totals(j, view->nccl));
 	return trace;
 }

@@ -8,8 +8,6 @@
 #include "view/table.h"
 #include "view/table_parts.h"
 
-enum { WAITERS_MAX = 10 }; /* of a process; JSON has all */
-
 static const struct table_column columns[] = {
 	{ .title = "PID", .right = true },     { .title = "PYTHON", .flexible = true, .least = 14 },
 	{ .title = "TID", .right = true },     { .title = "COUNT", .right = true },
@@ -40,7 +38,7 @@ static void process_rows(struct table *table, const struct python_view *view,
 	char what[40];
 
 	sum_row(table, process, "waits for the GIL", 0, &process->waits);
-	for (uint32_t i = 0; i < process->waiters_n && i < WAITERS_MAX; i++) {
+	for (uint32_t i = 0; i < process->waiters_n; i++) {
 		const struct python_waiter *waiter = &view->waiters[process->waiters_first + i];
 
 		sum_row(table, process, "  of a thread", waiter->tid, &waiter->waits);
@@ -56,9 +54,11 @@ static void process_lines(const struct python_process *process, const struct tab
 {
 	char text[200];
 
-	if (process->waiters_n > WAITERS_MAX) {
-		snprintf(text, sizeof(text), "PID %" PRIu32 ": %" PRIu32 " more threads waited", process->pid,
-			 process->waiters_n - WAITERS_MAX);
+	if (process->more_waits > 0) {
+		snprintf(text, sizeof(text),
+			 "PID %" PRIu32 ": %" PRIu64 " waits are of %" PRIu32
+			 " more threads or of others beyond the limit",
+			 process->pid, process->more_waits, process->more_waiters);
 		table_line(options, out, COLOUR_NONE, text);
 	}
 	if (process->incomplete) {
@@ -66,6 +66,21 @@ static void process_lines(const struct python_process *process, const struct tab
 			 process->pid);
 		table_line(options, out, COLOUR_BAD, text);
 	}
+}
+
+static void unknown_line(const struct python_view *view, const struct table_options *options,
+			 struct strbuf *out)
+{
+	char text[200], version[24] = "";
+
+	if (view->unknown == 0)
+		return;
+	if (view->unknown_version)
+		snprintf(version, sizeof(version), " (3.%u)", view->unknown_version >> 16 & 0xff);
+	snprintf(text, sizeof(text),
+		 "The Python of %" PRIu64 " processes is not known%s: their waits are not seen",
+		 view->unknown, version);
+	table_line(options, out, COLOUR_BAD, text);
 }
 
 int table_python(const struct python_view *view, const struct table_options *options, struct strbuf *out)
@@ -86,5 +101,7 @@ int table_python(const struct python_view *view, const struct table_options *opt
 	table_done(&table);
 	for (uint32_t i = 0; r == 0 && i < view->processes_n; i++)
 		process_lines(&view->processes[i], options, out);
+	if (r == 0)
+		unknown_line(view, options, out);
 	return r;
 }

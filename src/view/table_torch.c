@@ -163,6 +163,16 @@ static void process_lines(const struct torch_process *process, const struct tabl
 	}
 }
 
+static void beyond_line(const struct torch_view *view, const struct table_options *options,
+			struct strbuf *out)
+{
+	char text[120];
+
+	snprintf(text, sizeof(text), "%" PRIu64 " events are of further processes, and in no row",
+		 view->beyond);
+	table_line(options, out, COLOUR_BAD, text);
+}
+
 int table_torch(const struct torch_view *view, const struct table_options *options, struct strbuf *out)
 {
 	int r = view->memories_n > 0 ? table_memories(view, options, out) : 0;
@@ -171,5 +181,7 @@ int table_torch(const struct torch_view *view, const struct table_options *optio
 		r = table_names(view, options, out);
 	for (uint32_t i = 0; r == 0 && i < view->processes_n; i++)
 		process_lines(&view->processes[i], options, out);
+	if (r == 0 && view->beyond > 0)
+		beyond_line(view, options, out);
 	return r;
 }

@@ -47,7 +47,7 @@ static void sum_value(struct python_walk *pw, const struct label_set *first, con
 static void walk_waits(struct python_walk *pw, bool seconds)
 {
 	for (uint32_t i = 0; i < pw->view->processes_n; i++)
-		if (pw->processes[i])
+		if (pw->processes[i] && pw->view->processes[i].known)
 			sum_value(pw, pw->processes[i], NULL, &pw->view->processes[i].waits, seconds);
 }
 

@@ -58,6 +58,17 @@ def test_a_thread_waits_while_another_one_holds_the_lock():
         equal(process["incomplete"], False)
 
 
+def test_each_turn_is_one_wait():
+    """Who waits has the lock after an interval at the earliest, so there are no more waits than intervals, but for some at both ends."""
+    interval = 0.02
+    for path, version, _, free in each():
+        if free:
+            continue
+        said, document = traced(path, "turns", "0.6", str(interval))
+        count = only_process(document)["gil_waits"]["count"]
+        equal(0 < count <= float(said[0]) / interval + 6, True, f"{version}: {count} waits in {said[0]} s")
+
+
 def check_garbage(document, counts, version):
     """As the interpreter counts it. From 3.13 on it chooses the generation itself, where the program asks for none."""
     found = {row["generation"]: row for row in document["python"]["collections"]}

@@ -2,6 +2,8 @@
 """A program for gil.py, for CPython 3.8 and later.
 
 gil_calls.py waits SECONDS    one thread wants the lock all the time; the other one holds it for SECONDS, asleep
+gil_calls.py turns SECONDS INTERVAL
+                              two threads want the lock for SECONDS and take turns after INTERVAL; prints for how long it was
 gil_calls.py until            two threads want the lock, until standard input ends
 gil_calls.py alone NUMBER     one thread, which waits in all ways but for the lock, calls PyObject_CallFunction so often, and prints how
                               often garbage of each generation was collected"""
@@ -16,14 +18,18 @@ held = ctypes.PyDLL(None)  # calls with the lock
 
 
 def waits(seconds):
-    done = False
+    done = begun = False
 
     def want():
+        nonlocal begun
+        begun = True
         while not done:
             pass
 
     thread = threading.Thread(target=want)
     thread.start()
+    while not begun:
+        time.sleep(0.001)
     print(thread.native_id, threading.get_native_id())
     sys.stdout.flush()
     held.usleep(int(seconds * 1e6))
@@ -31,8 +37,8 @@ def waits(seconds):
     thread.join()
 
 
-def wait_until_told():
-    """Two threads want the lock all the time, until standard input ends."""
+def take_turns(wait):
+    """Two threads want the lock all the time, while this one is in wait()."""
     done = False
 
     def want():
@@ -42,7 +48,7 @@ def wait_until_told():
     threads = [threading.Thread(target=want) for _ in range(2)]
     for thread in threads:
         thread.start()
-    sys.stdin.read()
+    wait()
     done = True
     for thread in threads:
         thread.join()
@@ -76,7 +82,12 @@ def calls(number):
 if sys.argv[1] == "waits":
     waits(float(sys.argv[2]))
 elif sys.argv[1] == "until":
-    wait_until_told()
+    take_turns(sys.stdin.read)
+elif sys.argv[1] == "turns":
+    sys.setswitchinterval(float(sys.argv[3]))
+    begun = time.monotonic()
+    take_turns(lambda: time.sleep(float(sys.argv[2])))
+    print(time.monotonic() - begun)
 else:
     alone()
     calls(int(sys.argv[2]))

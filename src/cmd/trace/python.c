@@ -31,6 +31,15 @@ static void python_lost(_unused_ uint64_t events, void *userdata)
 	python_figures_lost(python->figures, 0);
 }
 
+static void python_incomplete(uint32_t tgid, _unused_ uint64_t incarnation, unsigned bits, void *userdata)
+{
+	struct trace_python_figures *python = userdata;
+
+	if (bits & (TRACE_INCOMPLETE_LOST | TRACE_INCOMPLETE_QUIET | TRACE_INCOMPLETE_GIVEN_UP |
+		    TRACE_INCOMPLETE_PYTHON))
+		python_figures_lost(python->figures, tgid);
+}
+
 void trace_python_mapped(struct trace_python_figures *python, struct trace_engine *engine, pid_t pid)
 {
 	interpreters_mapped(&python->interpreters, engine, pid);
@@ -60,9 +69,11 @@ int trace_python_new(struct trace_python_figures **ret_python)
 		free(python);
 		return -ENOMEM;
 	}
+	python->interpreters.figures = python->figures;
 	python->sink = (struct event_sink){ .sink = { .name = "python", .userdata = python },
 					    .event = python_take,
 					    .lost = python_lost,
+					    .incomplete = python_incomplete,
 					    .process_over = python_over };
 	*ret_python = python;
 	return 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/python.h"
+#include "model/torch.h"
 #include "pipeline/pipeline.h"
 
 /* ---- what ends while nobody looks ---- */
@@ -174,6 +175,19 @@ static void add_layers(struct trace_view *view, uint32_t pid, bool exited, uint6
 							      .waiters_n = 1 };
 	view->python->processes_n++;
 	view->python->waiters[view->python->waiters_n++].tid = (uint32_t)calls;
+	view->torch->processes[i] = (struct torch_process){ .pid = pid,
+							    .exited = exited,
+							    .has_series = true,
+							    .memories_first = view->torch->memories_n,
+							    .memories_n = 1,
+							    .nodes_first = view->torch->counts_n,
+							    .nodes_n = 1,
+							    .ranges_first = view->torch->counts_n + 1,
+							    .ranges_n = 1 };
+	view->torch->processes_n++;
+	view->torch->memories[view->torch->memories_n++].allocated = calls;
+	view->torch->counts[view->torch->counts_n++].count = calls;
+	view->torch->counts[view->torch->counts_n++].count = calls + 100;
 	view->blas->processes_n++;
 	view->blas->rows[view->blas->rows_n++].sum.calls = calls;
 }
@@ -188,6 +202,8 @@ static struct trace_view *layers_new(void)
 	assert_non_null(view->blas);
 	view->python = python_view_new(400, 400);
 	assert_non_null(view->python);
+	view->torch = torch_view_new(400, 400, 800);
+	assert_non_null(view->torch);
 	return view;
 }
 
@@ -197,6 +213,7 @@ static void assert_layers(const struct trace_view *view, uint32_t i, uint32_t pi
 	const struct nccl_process *nccl = &view->nccl->processes[i];
 	const struct blas_process *blas = &view->blas->processes[i];
 	const struct python_process *python = &view->python->processes[i];
+	const struct torch_process *torch = &view->torch->processes[i];
 
 	assert_int_equal(nccl->pid, pid);
 	assert_int_equal(nccl->exited, exited);
@@ -208,6 +225,11 @@ static void assert_layers(const struct trace_view *view, uint32_t i, uint32_t pi
 	assert_int_equal(python->pid, pid);
 	assert_int_equal(python->exited, exited);
 	assert_int_equal(view->python->waiters[python->waiters_first].tid, calls);
+	assert_int_equal(torch->pid, pid);
+	assert_int_equal(torch->exited, exited);
+	assert_int_equal(view->torch->memories[torch->memories_first].allocated, calls);
+	assert_int_equal(view->torch->counts[torch->nodes_first].count, calls);
+	assert_int_equal(view->torch->counts[torch->ranges_first].count, calls + 100);
 }
 
 static void what_it_did_with_other_layers_is_kept(_unused_ void **state)
@@ -224,6 +246,7 @@ static void what_it_did_with_other_layers_is_kept(_unused_ void **state)
 	view->nccl->groups = view->blas->unsized = 8;
 	view->blas->totals[BLAS_BF16].calls = 9;
 	view->python->waits.count = 10;
+	view->python->unknown = view->torch->beyond = 12;
 	view->python->collections[1].count = 11;
 	view = carry(before, view);
 	assert_int_equal(view->nccl->processes_n, 4);
@@ -241,6 +264,8 @@ static void what_it_did_with_other_layers_is_kept(_unused_ void **state)
 	assert_int_equal(view->blas->totals[BLAS_BF16].calls, 9);
 	assert_int_equal(view->python->waits.count, 10);
 	assert_int_equal(view->python->collections[1].count, 11);
+	assert_int_equal(view->python->unknown, 12);
+	assert_int_equal(view->torch->beyond, 12);
 	/* A layer that is not traced any more. */
 	view = carry(view, view_new());
 	assert_null(view->nccl);
@@ -258,7 +283,7 @@ static void only_so_many_of_other_layers_are_kept(_unused_ void **state)
 	add_layers(view, 1000, false, 1);
 	view = pipeline_carry(before, view, &left_out);
 	assert_int_equal(view->nccl->processes_n, PIPELINE_CARRIED_MAX + 1);
-	assert_int_equal(left_out, 3 * 3);
+	assert_int_equal(left_out, 4 * 3);
 	trace_view_unref(before);
 	trace_view_unref(view);
 }

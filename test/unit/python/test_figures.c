@@ -57,6 +57,88 @@ static void waits_are_added_up_by_thread(_unused_ void **state)
 	assert_int_equal(view->waits.count, 5);
 }
 
+static void only_found_interpreters_are_known(_unused_ void **state)
+{
+	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, true);
+	_cleanup_free_ struct python_view *view = NULL;
+
+	python_figures_known(figures, 2);
+	for (uint32_t tgid = 1; tgid <= 3; tgid++)
+		tell(figures, tgid, tgid, TRACE_OP_PYTHON_GC, 0, 30, 0, 2);
+	tell(figures, 3, 3, TRACE_OP_PYTHON_GIL, 1, 1, 1, 0); /* a child has its parent's */
+	end(figures, 2); /* what ran before in this process */
+	tell(figures, 2, 2, TRACE_OP_PYTHON_GC, 0, 30, 0, 2);
+	python_figures_unknown(figures, 0x030f0000);
+	view = python_figures_window(figures);
+	assert_int_equal(view->processes_n, 4);
+	assert_false(view->processes[0].known);
+	assert_true(view->processes[1].exited);
+	assert_false(view->processes[1].known);
+	assert_true(view->processes[2].known);
+	assert_true(view->processes[3].known);
+	assert_int_equal(view->unknown, 1);
+	assert_int_equal(view->unknown_version, 0x030f0000);
+}
+
+/* An interpreter that ended is not known of the next program with its PID. */
+static void what_is_known_ends_with_its_program(_unused_ void **state)
+{
+	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, true);
+	const struct trace_process event = { .header = { .type = TRACE_EVENT_EXEC,
+							 .tgid = 1,
+							 .time_ns = UINT64_MAX } };
+	const struct trace_process later = { .header = { .type = TRACE_EVENT_PROCESS, .tgid = 2 },
+					     .start_boot_ns = UINT64_MAX };
+	_cleanup_free_ struct python_view *view = NULL;
+
+	python_figures_known(figures, 1);
+	tell(figures, 1, 1, TRACE_OP_PYTHON_GC, 0, 30, 0, 2);
+	python_figures_event(figures, &event.header, sizeof(event));
+	tell(figures, 1, 1, TRACE_OP_PYTHON_GC, 0, 30, 0, 2);
+	python_figures_known(figures, 2);
+	python_figures_event(figures, &later.header, sizeof(later));
+	tell(figures, 2, 2, TRACE_OP_PYTHON_GC, 0, 30, 0, 2);
+	view = python_figures_window(figures);
+	assert_int_equal(view->processes_n, 3);
+	assert_true(view->processes[0].known);
+	assert_false(view->processes[1].known);
+	assert_false(view->processes[2].known);
+}
+
+static void those_that_waited_longest_are_shown(_unused_ void **state)
+{
+	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, false);
+	_cleanup_free_ struct python_view *view = NULL;
+
+	for (uint32_t tid = 1; tid <= 30; tid++)
+		tell(figures, 1, tid, TRACE_OP_PYTHON_GIL, 1, tid * 7 % 31, 1, 0);
+	view = python_figures_window(figures);
+	assert_int_equal(view->waiters_n, PYTHON_WAITERS_SHOWN);
+	for (uint64_t i = 0; i < PYTHON_WAITERS_SHOWN; i++)
+		assert_int_equal(view->waiters[i].waits.total_ns, 30 - i);
+	assert_int_equal(view->processes[0].more_waiters, 20);
+	assert_int_equal(view->processes[0].more_waits, 20);
+}
+
+/* Each process leaves as many threads to others as it has. */
+static void threads_are_bounded_over_all(_unused_ void **state)
+{
+	enum { PROCESSES = 100 };
+	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, true);
+	_cleanup_free_ struct python_view *view = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t tgid = 1; tgid <= PROCESSES; tgid++)
+		for (uint32_t tid = 1; tid <= PYTHON_WAITERS_MAX; tid++)
+			tell(figures, tgid, tid, TRACE_OP_PYTHON_GIL, 1, 1, 1, 0);
+	view = python_figures_window(figures);
+	for (uint32_t i = 0; i < PROCESSES; i++)
+		n += view->processes[i].waiters_n + view->processes[i].more_waiters;
+	assert_true(n <= PYTHON_ALL_WAITERS_MAX);
+	assert_true(n > PYTHON_ALL_WAITERS_MAX - 16);
+	assert_int_equal(view->waits.count, PROCESSES * PYTHON_WAITERS_MAX);
+}
+
 static void garbage_is_added_up_by_generation(_unused_ void **state)
 {
 	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, false);
@@ -106,9 +188,10 @@ static void tables_are_bounded(_unused_ void **state)
 	python_figures_lost(figures, 2);
 	view = python_figures_window(figures);
 	assert_int_equal(view->processes_n, PYTHON_PROCESSES_MAX);
-	assert_int_equal(view->processes[0].waiters_n, PYTHON_WAITERS_MAX);
+	assert_int_equal(view->processes[0].waiters_n, PYTHON_WAITERS_SHOWN);
+	assert_int_equal(view->processes[0].more_waiters, PYTHON_WAITERS_MAX - PYTHON_WAITERS_SHOWN);
 	assert_int_equal(view->processes[0].waits.count, PYTHON_WAITERS_MAX + 5);
-	assert_int_equal(view->processes[0].left_out, 5);
+	assert_int_equal(view->processes[0].more_waits, PYTHON_WAITERS_MAX - PYTHON_WAITERS_SHOWN + 5);
 	assert_false(view->processes[0].incomplete);
 	assert_true(view->processes[1].incomplete);
 	assert_int_equal(view->waits.count, PYTHON_WAITERS_MAX + PYTHON_PROCESSES_MAX + 9);
@@ -118,6 +201,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_are_added_up_by_thread),
+		cmocka_unit_test(only_found_interpreters_are_known),
+		cmocka_unit_test(what_is_known_ends_with_its_program),
+		cmocka_unit_test(those_that_waited_longest_are_shown),
+		cmocka_unit_test(threads_are_bounded_over_all),
 		cmocka_unit_test(garbage_is_added_up_by_generation),
 		cmocka_unit_test(who_has_ended_is_told_once),
 		cmocka_unit_test(tables_are_bounded),

@@ -83,6 +83,39 @@ static void each_is_told_once(void **state)
 	sd_event_unref(event);
 }
 
+/* What was asked about a process before it ran another program is not told; what is asked then is. */
+static void what_ran_before_exec_is_not_told(void **state)
+{
+	_cleanup_(python_finder_freep) struct python_finder *finder = NULL;
+	pid_t first = waiting(), second = waiting();
+	sd_event *event = NULL;
+
+	(void)state;
+	told.n = 0;
+	assert_true(sd_event_new(&event) >= 0);
+	assert_int_equal(python_finder_new(event, reader, on_found, NULL, &finder), 0);
+	assert_int_equal(python_finder_ask(finder, first), 0);
+	python_finder_exec(finder, first, 1); /* long ago */
+	assert_int_equal(python_finder_ask(finder, second), 0);
+	python_finder_exec(finder, second, UINT64_MAX);
+	assert_int_equal(python_finder_ask(finder, first), 0);
+	run_until(event, 1);
+	assert_int_equal(told.pid, first);
+	assert_int_equal(python_finder_ask(finder, second), 0);
+	run_until(event, 2);
+	assert_int_equal(told.pid, second);
+	assert_int_equal(python_finder_ask(finder, first), 0);
+	run_until(event, 3);
+	assert_int_equal(told.pid, first); /* the dropped answer came nowhere between */
+	kill(first, SIGKILL);
+	waitpid(first, NULL, 0);
+	kill(second, SIGKILL);
+	waitpid(second, NULL, 0);
+	python_finder_freep(&finder);
+	finder = NULL;
+	sd_event_unref(event);
+}
+
 /* A user leaves room for others, whatever he starts. */
 static void a_user_has_a_share(void **state)
 {
@@ -112,6 +145,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_is_told_once),
+		cmocka_unit_test(what_ran_before_exec_is_not_told),
 		cmocka_unit_test(a_user_has_a_share),
 	};
 

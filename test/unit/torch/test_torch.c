@@ -221,6 +221,52 @@ static void names_are_bounded(void **state)
 	assert_int_equal(view->processes[0].memories_n, TORCH_DEVICES_MAX);
 }
 
+static void processes_are_bounded(void **state)
+{
+	_cleanup_free_ struct torch_view *view = NULL;
+	struct torch *torch = *state;
+
+	for (uint32_t tgid = 1; tgid <= TORCH_PROCESSES_MAX + 5; tgid++)
+		call(torch, TRACE_OP_TORCH_MEMORY,
+		     &(struct trace_call){ .header = { .tgid = tgid }, .addr = 1, .size = 1, .kind = GPU });
+	view = window(torch, TORCH_PROCESSES_MAX);
+	assert_int_equal(view->beyond, 5);
+}
+
+/* The views take the last one of a PID for the one that runs. */
+static void of_one_pid_the_youngest_is_last(_unused_ void **state)
+{
+	_cleanup_(torch_freep) struct torch *torch = torch_new(1, true);
+	_cleanup_free_ struct torch_view *view = NULL, *again = NULL;
+
+	for (uint64_t i = 1; i <= 20; i++) {
+		call(torch, TRACE_OP_TORCH_MEMORY,
+		     &(struct trace_call){
+			     .header = { .time_ns = i }, .addr = 1, .size = 1, .stream = i, .kind = GPU });
+		if (i < 20)
+			life(torch, TRACE_EVENT_EXIT, 0);
+	}
+	view = window(torch, 20);
+	again = window(torch, 20);
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_int_equal(view->memories[view->processes[i].memories_first].allocated, i + 1);
+		assert_int_equal(again->memories[again->processes[i].memories_first].allocated, i + 1);
+		assert_int_equal(view->processes[i].exited, i < 19);
+	}
+}
+
+static void events_may_arrive_swapped(void **state)
+{
+	_cleanup_free_ struct torch_view *view = NULL;
+	struct torch *torch = *state;
+
+	name(torch, TRACE_OP_TORCH_RANGE, 0, 2000000000, "Optimizer.step#SGD.step");
+	name(torch, TRACE_OP_TORCH_RANGE, 0, 1000000000, "Optimizer.step#SGD.step");
+	view = window(torch, 1);
+	assert_true(view->counts[0].seconds == 1);
+	assert_true(view->processes[0].step_seconds == 1);
+}
+
 static void allocations_are_bounded(void **state)
 {
 	struct torch *torch = *state;
@@ -314,6 +360,9 @@ int main(void)
 		TEST(steps_are_ranges),
 		TEST(names_are_bounded),
 		TEST(allocations_are_bounded),
+		TEST(processes_are_bounded),
+		TEST(of_one_pid_the_youngest_is_last),
+		TEST(events_may_arrive_swapped),
 		TEST(lost_events_are_said),
 		TEST(what_has_ended_is_shown_once),
 		TEST(only_its_own_end_ends_it),

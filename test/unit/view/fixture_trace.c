@@ -434,30 +434,41 @@ static void add_blas(struct trace_view *view)
 	view->blas = blas;
 }
 
-/* The first process: two threads that waited, garbage of two generations. */
+/*
+ * The first process: two threads that waited, garbage of two generations. The second: garbage, and no known
+ * interpreter.
+ */
 static void add_python(struct trace_view *view)
 {
 	static const struct python_waiter waiters[] = {
 		{ .tid = 4711, .waits = { 900, 4500000000, 25000000 } },
 		{ .tid = 4712, .waits = { 1, 5000, 5000 } },
 	};
-	struct python_view *python = python_view_new(1, ARRAY_SIZE(waiters));
+	struct python_view *python = python_view_new(2, ARRAY_SIZE(waiters));
 
 	if (!python)
 		abort();
-	python->processes_n = 1;
+	python->processes_n = 2;
 	python->waiters_n = ARRAY_SIZE(waiters);
 	python->processes[0] =
 		(struct python_process){ .pid = view->processes[0].id.pid,
 					 .has_series = true,
+					 .known = true,
 					 .incomplete = true,
 					 .waits = { 904, 4500006000, 25000000 },
 					 .collections = { [0] = { 70, 7000000, 300000 },
 							  [PYTHON_GENERATIONS] = { 1, 90000000, 90000000 } },
 					 .waiters_n = ARRAY_SIZE(waiters),
-					 .left_out = 3 };
+					 .more_waiters = 1,
+					 .more_waits = 3 };
 	memcpy(python->processes[0].comm, view->processes[0].comm, sizeof(python->processes[0].comm));
+	python->processes[1] = (struct python_process){ .pid = view->processes[1].id.pid,
+							.has_series = true,
+							.collections[2] = { 5, 500000, 200000 } };
+	memcpy(python->processes[1].comm, view->processes[1].comm, sizeof(python->processes[1].comm));
 	memcpy(python->waiters, waiters, sizeof(waiters));
+	python->unknown = 1;
+	python->unknown_version = 0x030f0000;
 	python->waits = python->processes[0].waits;
 	memcpy(python->collections, python->processes[0].collections, sizeof(python->collections));
 	view->python = python;
@@ -500,6 +511,7 @@ static void add_torch(struct trace_view *view)
 	torch->processes_n = 1;
 	torch->memories_n = ARRAY_SIZE(memories);
 	torch->counts_n = ARRAY_SIZE(counts);
+	torch->beyond = 6;
 	torch->processes[0] = (struct torch_process){ .pid = view->processes[0].id.pid,
 						      .has_series = true,
 						      .lost = true,
