@@ -106,10 +106,7 @@ static __noinline void process_event(struct trace_counters *c, enum trace_event_
 
 /* ---- events of calls that have ended ---- */
 
-/*
- * stacks.h: the current thread's stack, or an enum trace_stack_none; from bit 32 on: as in trace_header's
- * flags.
- */
+/* stacks.h: the thread's stack, or an enum trace_stack_none; from bit 32 on: as in trace_header's flags. */
 __noinline __u64 stack_take(__u64 id);
 
 static __always_inline __u64 stack_of(const struct trace_spec *spec)
@@ -149,10 +146,7 @@ static __always_inline void launch_event(struct trace_counters *c, const struct 
 	event_submit(event);
 }
 
-/*
- * @stack: stack_of() of an outermost call; of others TRACE_STACK_OFF: what they do is theirs, and functions
- * within each other, stack_take() among them, have 512 bytes.
- */
+/* @stack: stack_of() of an outermost call; else TRACE_STACK_OFF, since chains of functions have 512 bytes. */
 static __always_inline void call_event(struct trace_counters *c, const struct trace_spec *spec,
 				       const struct frame *frame, const struct outcome *outcome, __u64 bytes,
 				       __u64 stack)

@@ -177,8 +177,8 @@ static __always_inline void each_event(const struct trace_spec *spec, struct fra
 }
 
 /* The key is on the stack here only: the stacks of functions within each other may take 512 bytes. */
-static __always_inline void pending_keep(const struct trace_spec *spec, struct pending_call *pending, __u64 id,
-					 __u64 sp)
+static __always_inline void pending_keep(const struct trace_spec *spec, struct pending_call *pending,
+					 __u64 id, __u64 sp)
 {
 	struct pending_key key = { .id = id, .sp = sp };
 
