@@ -152,31 +152,27 @@ static void add_entry(struct perfetto *p, unsigned field, uint64_t iid, const ch
 	add_packet(p, packet, end);
 }
 
+/* @known: of the text; number of the newest block that has it in this field. */
+static void need_text(struct timeline *t, uint32_t text, uint32_t *known, unsigned field)
+{
+	if (*known != t->block)
+		add_entry(t->state, field, (uint64_t)text + 1, text_at(t, text));
+	*known = t->block;
+}
+
 static void need_name(struct timeline *t, uint32_t text)
 {
-	struct perfetto *p = t->state;
-
-	if (t->texts[text].named != t->block)
-		add_entry(p, INTERNED_NAMES, (uint64_t)text + 1, text_at(t, text));
-	t->texts[text].named = t->block;
+	need_text(t, text, &t->texts[text].named, INTERNED_NAMES);
 }
 
 static void need_key(struct timeline *t, uint32_t text)
 {
-	struct perfetto *p = t->state;
-
-	if (t->texts[text].keyed != t->block)
-		add_entry(p, INTERNED_KEYS, (uint64_t)text + 1, text_at(t, text));
-	t->texts[text].keyed = t->block;
+	need_text(t, text, &t->texts[text].keyed, INTERNED_KEYS);
 }
 
 static void need_value(struct timeline *t, uint32_t text)
 {
-	struct perfetto *p = t->state;
-
-	if (t->texts[text].valued != t->block)
-		add_entry(p, INTERNED_VALUES, (uint64_t)text + 1, text_at(t, text));
-	t->texts[text].valued = t->block;
+	need_text(t, text, &t->texts[text].valued, INTERNED_VALUES);
 }
 
 /* Without memory for another one it has an identifier of its own. */

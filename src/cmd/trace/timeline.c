@@ -78,25 +78,29 @@ static uint64_t key_in(uint32_t process, uint64_t id)
 	return hash_bytes_secret(both, sizeof(both));
 }
 
+static struct timeline_process *process_at(const struct trace_timeline *t, uint32_t index)
+{
+	return &((struct timeline_process *)t->processes.list)[index];
+}
+
+static struct timeline_stream *stream_at(const struct trace_timeline *t, uint32_t index)
+{
+	return &((struct timeline_stream *)t->streams.list)[index];
+}
+
 static bool process_new(struct trace_timeline *t, uint32_t tgid, const char *name, uint32_t *ret_process)
 {
 	struct timeline_track track = { .kind = TIMELINE_PROCESS, .parent = TIMELINE_NONE, .pid = tgid };
-	struct timeline_process process = { 0 };
+	struct timeline_process *process = row_list_add(&t->processes);
 
-	if (t->processes_n == t->processes_cap) {
-		uint32_t cap = t->processes_cap ? 2 * t->processes_cap : 64;
-		struct timeline_process *grown = reallocarray(t->processes, cap, sizeof(*grown));
-
-		if (!grown)
-			return false;
-		t->processes = grown;
-		t->processes_cap = cap;
-	}
-	if (!trace_timeline_text(t, name, &track.name) || !trace_timeline_track(t, &track, &process.track) ||
-	    hashmap_put(&t->process_by, tgid, t->processes_n) < 0)
+	if (!process)
 		return false;
-	t->processes[t->processes_n] = process;
-	*ret_process = t->processes_n++;
+	if (!trace_timeline_text(t, name, &track.name) || !trace_timeline_track(t, &track, &process->track) ||
+	    hashmap_put(&t->process_by, tgid, t->processes.n - 1) < 0) {
+		t->processes.n--;
+		return false;
+	}
+	*ret_process = t->processes.n - 1;
 	return true;
 }
 
@@ -131,7 +135,7 @@ static bool process_begins(struct trace_timeline *t, const struct trace_process 
 
 	memcpy(name, event->comm, TRACE_COMM);
 	if (hashmap_get(&t->process_by, event->header.tgid, &process)) {
-		struct timeline_process *known = &t->processes[process];
+		struct timeline_process *known = process_at(t, process);
 
 		if (!known->incarnation || known->incarnation == event->incarnation) {
 			known->incarnation = event->incarnation;
@@ -140,7 +144,7 @@ static bool process_begins(struct trace_timeline *t, const struct trace_process 
 	}
 	if (!process_new(t, event->header.tgid, name, &process))
 		return false;
-	t->processes[process].incarnation = event->incarnation;
+	process_at(t, process)->incarnation = event->incarnation;
 	return true;
 }
 
@@ -151,13 +155,13 @@ static void timeline_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 
 	/* Its successor may have begun. */
 	if (hashmap_get(&t->process_by, tgid, &process) &&
-	    (!t->processes[process].incarnation || t->processes[process].incarnation == incarnation))
+	    (!process_at(t, process)->incarnation || process_at(t, process)->incarnation == incarnation))
 		hashmap_del(&t->process_by, tgid);
 }
 
 static bool has_track(const struct trace_timeline *t, uint32_t process)
 {
-	return t->processes[process].tracks < PROCESS_TRACKS_MAX;
+	return process_at(t, process)->tracks < PROCESS_TRACKS_MAX;
 }
 
 bool timeline_child(struct trace_timeline *t, uint32_t process, struct timeline_track *track,
@@ -167,11 +171,11 @@ bool timeline_child(struct trace_timeline *t, uint32_t process, struct timeline_
 
 	if (hashmap_get(by, key, ret_track))
 		return true;
-	track->parent = t->processes[process].track;
+	track->parent = process_at(t, process)->track;
 	if (!has_track(t, process) || !trace_timeline_text(t, name, &track->name) ||
 	    !trace_timeline_track(t, track, ret_track) || hashmap_put(by, key, *ret_track) < 0)
 		return false;
-	t->processes[process].tracks++;
+	process_at(t, process)->tracks++;
 	return true;
 }
 
@@ -230,8 +234,8 @@ static void put_arg(struct trace_timeline *t, struct timeline_event *event, cons
 	}
 }
 
-static void put_text(struct trace_timeline *t, struct timeline_event *event, const char *literal,
-		     const char *text)
+static void put_text_arg(struct trace_timeline *t, struct timeline_event *event, const char *literal,
+			 const char *text)
 {
 	uint32_t number;
 
@@ -270,7 +274,7 @@ static void put_fields(struct trace_timeline *t, struct timeline_event *event, c
 		const struct raw_field *field = &raw->fields.at[i];
 
 		if (field->text)
-			put_text(t, event, field->name, field->text);
+			put_text_arg(t, event, field->name, field->text);
 		else
 			put_arg(t, event, field->name, type_of(field->number), field->value);
 	}
@@ -287,7 +291,7 @@ static void put_user(struct trace_timeline *t, struct timeline_event *event, con
 		if (!arg->is_text)
 			put_arg(t, event, name, type_of(arg->number), arg->value);
 		else if (arg->text)
-			put_text(t, event, name, arg->text);
+			put_text_arg(t, event, name, arg->text);
 	}
 }
 
@@ -381,7 +385,7 @@ static bool put_kernel(struct trace_timeline *t, struct timeline_event *event, u
 	const struct kernel *kernel = trace_kernels_kernel(t->kernels, tgid, function);
 
 	if (kernel)
-		put_text(t, event, "kernel", kernel->name);
+		put_text_arg(t, event, "kernel", kernel->name);
 	return kernel;
 }
 
@@ -510,26 +514,11 @@ static void timeline_incomplete(uint32_t tgid, _unused_ uint64_t incarnation, un
 
 	for (unsigned bit = 0; traced_incomplete_name(bit) && process_of(t, tgid, &process); bit++)
 		if (bits >> bit & 1)
-			mark(t, t->processes[process].track, traced_incomplete_name(bit),
+			mark(t, process_at(t, process)->track, traced_incomplete_name(bit),
 			     (uint64_t)clock_mono_ns());
 }
 
 /* ---- spans ---- */
-
-static struct timeline_stream *stream_new(struct trace_timeline *t)
-{
-	if (t->streams_n == t->streams_cap) {
-		uint32_t cap = t->streams_cap ? 2 * t->streams_cap : 64;
-		struct timeline_stream *grown = reallocarray(t->streams, cap, sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		t->streams = grown;
-		t->streams_cap = cap;
-	}
-	t->streams[t->streams_n] = (struct timeline_stream){ 0 };
-	return &t->streams[t->streams_n];
-}
 
 static void stream_name(const struct trace_timeline *t, const struct span *span, char name[static TRACK_NAME])
 {
@@ -544,25 +533,28 @@ static void stream_name(const struct trace_timeline *t, const struct span *span,
 		snprintf(name, TRACK_NAME, "%s stream 0x%" PRIx64, gpu, span->stream);
 }
 
-/* There are no more of them than tracks. NULL: no room. */
+/* NULL: no room. */
 static struct timeline_stream *stream_of(struct trace_timeline *t, const struct span *span, uint32_t process)
 {
-	uint64_t key = key_in(process, (uint64_t)span->stream_id << 32 | (span->flags & SPAN_MERGED));
-	struct timeline_track track = { .kind = TIMELINE_CHILD, .parent = t->processes[process].track };
+	uint64_t id = (uint64_t)span->stream_id << 32 | (span->flags & SPAN_MERGED),
+		 key = key_in(process, id);
+	struct timeline_track track = { .kind = TIMELINE_CHILD, .parent = process_at(t, process)->track };
 	struct timeline_stream *stream;
 	char name[TRACK_NAME];
 	uint32_t index;
 
 	if (hashmap_get(&t->stream_by, key, &index))
-		return &t->streams[index];
+		return stream_at(t, index);
 	stream_name(t, span, name);
-	stream = has_track(t, process) ? stream_new(t) : NULL;
-	if (!stream || !trace_timeline_text(t, name, &track.name) ||
-	    !trace_timeline_track(t, &track, &stream->track) ||
-	    hashmap_put(&t->stream_by, key, t->streams_n) < 0)
+	stream = has_track(t, process) ? row_list_add(&t->streams) : NULL;
+	if (!stream)
 		return NULL;
-	t->processes[process].tracks++;
-	t->streams_n++;
+	if (!trace_timeline_text(t, name, &track.name) || !trace_timeline_track(t, &track, &stream->track) ||
+	    hashmap_put(&t->stream_by, key, t->streams.n - 1) < 0) {
+		t->streams.n--;
+		return NULL;
+	}
+	process_at(t, process)->tracks++;
 	return stream;
 }
 
@@ -576,9 +568,9 @@ static void put_span(struct trace_timeline *t, struct timeline_event *event, con
 	put_arg(t, event, "bytes", TIMELINE_UNSIGNED, span->bytes);
 	put_arg(t, event, "at_most_ns", TIMELINE_UNSIGNED, span->end_ns - span->start_ns);
 	if (span->flags & SPAN_NO_WAIT)
-		put_text(t, event, "end", "of its stream: nothing waited for it");
+		put_text_arg(t, event, "end", "of its stream: nothing waited for it");
 	if (span->flags & SPAN_INCOMPLETE)
-		put_text(t, event, "incomplete", "something of the process was missed");
+		put_text_arg(t, event, "incomplete", "something of the process was missed");
 }
 
 /* Waits and copies that a thread waits for are its calls. */
@@ -698,6 +690,8 @@ int trace_timeline_new(const char *path, enum timeline_format format, struct tra
 		.spans = { .sink = { .name = "timeline", .userdata = t }, .span = timeline_span },
 		.kernels = kernels,
 		.marks = TIMELINE_NONE,
+		.processes = { .size = sizeof(struct timeline_process), .max = TIMELINE_TRACKS_MAX },
+		.streams = { .size = sizeof(struct timeline_stream), .max = TIMELINE_TRACKS_MAX },
 	};
 	strbuf_init(&t->said, 0);
 	t->fd = user_open(path);
@@ -726,8 +720,8 @@ void trace_timeline_free(struct trace_timeline *t)
 	hashmap_done(&t->key_by);
 	hashmap_done(&t->xid_by);
 	free(t->waiting);
-	free(t->streams);
-	free(t->processes);
+	row_list_done(&t->streams);
+	row_list_done(&t->processes);
 	free(t->gpus);
 	strbuf_done(&t->said);
 	if (t->fd >= 0)

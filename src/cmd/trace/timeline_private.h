@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/hashmap.h"
+#include "base/row_list.h"
 #include "cmd/trace/timeline.h"
 
 enum {
@@ -39,16 +40,14 @@ struct trace_timeline {
 	struct trace_kernels *kernels;
 	const struct blas *blas; /* NULL: not traced */
 	int fd;
-	struct timeline_process *processes; /* there are no more of them than tracks */
-	uint32_t processes_n, processes_cap;
+	struct row_list processes; /* struct timeline_process */
 	struct hashmap process_by; /* by PID: of those that run */
 	/* By a process's track and what is of it. */
 	struct hashmap thread_by, stream_by, flow_by, counter_by;
 	struct hashmap key_by; /* texts, by the address of a literal */
 	uint32_t names[TRACE_CALLS_MAX]; /* texts by call, plus one */
 	uint64_t flows;
-	struct timeline_stream *streams; /* stream_by has their indexes */
-	uint32_t streams_n, streams_cap;
+	struct row_list streams; /* struct timeline_stream; stream_by has their indexes */
 	struct waiting *waiting;
 	uint32_t waiting_n, waiting_old; /* old: those before the last second */
 	uint32_t marks; /* track of what is missing; TIMELINE_NONE: not made yet */
