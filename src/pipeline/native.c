@@ -15,18 +15,40 @@
 #define AT_ONCE_NS (50 * NSEC_PER_MSEC)
 
 struct stack_natives {
-	sd_event_source *work;
+	sd_event_source *work, *timer; /* timer: until a list is to be read again */
 	struct unwind *unwind; /* NULL until the first process */
 	struct unwind_names *names;
 	int64_t again_ns; /* CLOCK_MONOTONIC */
 };
 
+/* Events may come no more: what is to be read again has a time of its own. */
+static void native_schedule(struct stack_natives *native)
+{
+	int64_t next_ns = unwind_next_ns(native->unwind);
+
+	if (next_ns == INT64_MAX)
+		return;
+	sd_event_source_set_time(native->timer, (uint64_t)next_ns / NSEC_PER_USEC + 1);
+	sd_event_source_set_enabled(native->timer, SD_EVENT_ONESHOT);
+}
+
 static int on_work(sd_event_source *source, void *userdata)
 {
 	struct stack_natives *native = userdata;
 
-	if (!native->unwind || !unwind_work(native->unwind))
-		sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	if (native->unwind && unwind_work(native->unwind))
+		return 0;
+	sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	if (native->unwind)
+		native_schedule(native);
+	return 0;
+}
+
+static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct stack_natives *native = userdata;
+
+	sd_event_source_set_enabled(native->work, SD_EVENT_ON);
 	return 0;
 }
 
@@ -61,8 +83,8 @@ void stack_natives_mapped(struct stack_natives *native, struct trace_engine *eng
 
 void stack_natives_remapped(struct stack_natives *native, pid_t pid)
 {
-	if (native->unwind && unwind_again(native->unwind, pid) && unwind_due(native->unwind))
-		sd_event_source_set_enabled(native->work, SD_EVENT_ON);
+	if (native->unwind && unwind_again(native->unwind, pid, true))
+		native_schedule(native);
 }
 
 void stack_natives_event(struct stack_natives *native, const struct trace_header *event)
@@ -73,15 +95,17 @@ void stack_natives_event(struct stack_natives *native, const struct trace_header
 	if (!native->unwind)
 		return;
 	unwind_event(native->unwind, event);
-	if (unwind_due(native->unwind))
-		sd_event_source_set_enabled(native->work, SD_EVENT_ON);
 	if (event->type != TRACE_EVENT_NATIVE)
 		return;
 	stop = ((const struct trace_native *)event)->stop;
 	if (stop != TRACE_NATIVE_UNMAPPED && stop != TRACE_NATIVE_NO_FILE)
 		return;
 	/* A child of fork() has its parent's list until then. */
-	if (unwind_again(native->unwind, (pid_t)event->tgid) || now < native->again_ns)
+	if (unwind_again(native->unwind, (pid_t)event->tgid, false)) {
+		native_schedule(native);
+		return;
+	}
+	if (now < native->again_ns)
 		return;
 	native->again_ns = now + AGAIN_NS;
 	native_look(native, (pid_t)event->tgid);
@@ -133,6 +157,11 @@ int stack_natives_new(sd_event *event, struct python_stacks *python, struct stac
 		r = sd_event_source_set_enabled(native->work, SD_EVENT_OFF);
 	if (r >= 0)
 		r = sd_event_source_set_priority(native->work, SD_EVENT_PRIORITY_IDLE);
+	if (r >= 0)
+		r = sd_event_add_time(event, &native->timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_timer,
+				      native);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(native->timer, SD_EVENT_OFF);
 	if (r < 0) {
 		stack_natives_free(native);
 		return r;
@@ -147,6 +176,7 @@ void stack_natives_free(struct stack_natives *native)
 	if (!native)
 		return;
 	sd_event_source_unref(native->work);
+	sd_event_source_unref(native->timer);
 	unwind_free(native->unwind);
 	unwind_names_free(native->names);
 	free(native);

@@ -417,10 +417,16 @@ int unwind_mapped(struct unwind *u, pid_t pid)
 	return r;
 }
 
-bool unwind_again(struct unwind *u, pid_t pid)
+bool unwind_again(struct unwind *u, pid_t pid, bool changed)
 {
 	struct space *space = space_of(u, (uint32_t)pid);
+	int64_t soon_ns = clock_mono_ns() + AGAIN_NS;
 
+	/* That it was found unchanged before says nothing. */
+	if (space && changed) {
+		space->wait_ns = 0;
+		space->again_ns = MIN(space->again_ns, soon_ns);
+	}
 	if (space && !space->stale) {
 		space->stale = true;
 		u->stale_n++;
@@ -438,9 +444,14 @@ static struct space *space_due(struct unwind *u, int64_t now_ns)
 	return NULL;
 }
 
-bool unwind_due(struct unwind *u)
+int64_t unwind_next_ns(const struct unwind *u)
 {
-	return space_due(u, clock_mono_ns()) != NULL;
+	int64_t next_ns = INT64_MAX;
+
+	for (uint32_t i = 0; u->stale_n > 0 && i < u->spaces_n; i++)
+		if (u->spaces[i].stale)
+			next_ns = MIN(next_ns, MAX(u->spaces[i].again_ns, u->rest_ns));
+	return next_ns;
 }
 
 /* Whether a list was read again. */

@@ -47,11 +47,12 @@ DEFINE_CLEANUP(struct unwind *, unwind_free, unwind_freep)
 int unwind_mapped(struct unwind *unwind, pid_t pid);
 /*
  * What @pid has mapped may have changed: it is read again by unwind_work(), at most ten times a second, and
- * less often while nothing is found to have changed. False: it is not listed.
+ * less often while nothing is found to have changed, but where it certainly has (@changed). False: it is not
+ * listed.
  */
-bool unwind_again(struct unwind *unwind, pid_t pid);
-/* Whether the time has come for one of these. */
-bool unwind_due(struct unwind *unwind);
+bool unwind_again(struct unwind *unwind, pid_t pid, bool changed);
+/* When the first of these is, CLOCK_MONOTONIC; INT64_MAX: there is none. */
+int64_t unwind_next_ns(const struct unwind *unwind);
 /* Reads lists and files for some milliseconds. True: there is more to do now. */
 bool unwind_work(struct unwind *unwind);
 /* An EXEC or EXIT event: the process's list of mappings is given up. Others are ignored. */

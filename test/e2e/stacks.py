@@ -247,6 +247,8 @@ def test_adapted_sample():
         done = traced(f"{tmp}/x.folded", "-c", SPREAD, flags=["--sample=auto"])
         equal(done.returncode, 0, done.stderr)
         sums = [weight for frames, weight in folded(f"{tmp}/x.folded").items() if frames[-1].startswith("flood ")]
+    if sums == [2000] * LINES:
+        raise Skip("this machine was too busy for the calls to exceed the budget")
     unbiased(sums + [0] * (LINES - len(sums)), 2000)
 
 

@@ -136,7 +136,7 @@ def test_xids():
     with tempfile.TemporaryDirectory() as tmp:
         traced(f"{tmp}/x.pftrace", f"{SIM}/workload", "launch; sync; sleep 6000", env=env)
         alone = perfetto_of(f"{tmp}/x.pftrace")
-        with Agent(scenario=scenario) as agent:
+        with Agent("--trace-enabled", "no", scenario=scenario) as agent:
             done = command("trace", f"--socket={agent.socket}", f"--timeline={tmp}/y.pftrace", "--", f"{SIM}/workload", "launch; sync; sleep 6000", env=env)
         equal(done.returncode, 0, done.stderr)
         beside = perfetto_of(f"{tmp}/y.pftrace")

@@ -149,7 +149,7 @@ static void test_freed(void **state)
 	assert_int_equal(unwind_mapped(f.unwind, getppid()), 0);
 	first = listed(&f);
 	unwind_event(f.unwind, &over);
-	assert_false(unwind_again(f.unwind, getpid()));
+	assert_false(unwind_again(f.unwind, getpid(), false));
 	assert_int_equal(f.areas[first.first].space, first.space); /* events may still have it */
 	clock_advance(3 * NSEC_PER_SEC);
 	/* A longer one does not lie in its place. */
@@ -163,6 +163,11 @@ static void test_freed(void **state)
 	end(&f);
 }
 
+static bool is_due(const struct fixture *f)
+{
+	return unwind_next_ns(f->unwind) <= clock_mono_ns();
+}
+
 /* What changes is read again at once, what does not less and less often. */
 static void test_again(void **state)
 {
@@ -173,29 +178,29 @@ static void test_again(void **state)
 
 	(void)state;
 	start(&f, 0);
-	assert_false(unwind_again(f.unwind, getpid()));
+	assert_false(unwind_again(f.unwind, getpid(), false));
 	assert_int_equal(unwind_mapped(f.unwind, getpid()), 0);
 	first = listed(&f);
-	assert_false(unwind_due(f.unwind));
+	assert_false(is_due(&f));
 	page = map_code(fd, 0);
-	assert_true(unwind_again(f.unwind, getpid()));
-	assert_true(unwind_due(f.unwind));
+	assert_true(unwind_again(f.unwind, getpid(), false));
+	assert_true(is_due(&f));
 	work(&f);
 	assert_true(listed(&f).space != first.space);
 	first = listed(&f);
 	clock_freeze(true);
 	clock_advance(60 * NSEC_PER_SEC);
-	assert_true(unwind_again(f.unwind, getpid()));
+	assert_true(unwind_again(f.unwind, getpid(), false));
 	work(&f);
 	for (int64_t wait = 200; wait <= 1600; wait *= 2) {
-		assert_true(unwind_again(f.unwind, getpid()));
+		assert_true(unwind_again(f.unwind, getpid(), false));
 		clock_advance((wait - 1) * NSEC_PER_MSEC);
-		assert_false(unwind_due(f.unwind));
+		assert_false(is_due(&f));
 		clock_advance(NSEC_PER_MSEC);
-		assert_true(unwind_due(f.unwind));
+		assert_true(is_due(&f));
 		work(&f);
 		assert_int_equal(listed(&f).space, first.space);
-		assert_false(unwind_due(f.unwind));
+		assert_false(is_due(&f));
 	}
 	clock_freeze(false);
 	unmap(page);
