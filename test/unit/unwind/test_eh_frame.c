@@ -23,7 +23,8 @@ struct section {
 static void put(struct section *s, const void *p, size_t n)
 {
 	assert_true(s->n + n <= sizeof(s->bytes));
-	memcpy(s->bytes + s->n, p, n);
+	if (n > 0)
+		memcpy(s->bytes + s->n, p, n);
 	s->n += n;
 }
 
