@@ -44,7 +44,7 @@ static int on_work(sd_event_source *source, void *userdata)
 	return 0;
 }
 
-static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+static int on_again(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
 	struct stack_natives *native = userdata;
 
@@ -158,7 +158,7 @@ int stack_natives_new(sd_event *event, struct python_stacks *python, struct stac
 	if (r >= 0)
 		r = sd_event_source_set_priority(native->work, SD_EVENT_PRIORITY_IDLE);
 	if (r >= 0)
-		r = sd_event_add_time(event, &native->timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_timer,
+		r = sd_event_add_time(event, &native->timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_again,
 				      native);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(native->timer, SD_EVENT_OFF);
