@@ -643,11 +643,9 @@ int eh_rows(const struct eh_frame *frame, const struct eh_function *function, eh
 
 	run.cie = &cie;
 	if (r == 0) {
-		run.end = UINT64_MAX; /* the common instructions have no addresses */
+		run.end = function->start; /* the common instructions have no rows */
 		r = run_all(&run, cie.instructions);
 	}
-	if (r == 0 && run.pc != function->start)
-		r = -EBADMSG;
 	run.end = function->end;
 	run.first = run.now;
 	if (r == 0)
