@@ -59,15 +59,15 @@ def test_a_thread_waits_while_another_one_holds_the_lock():
 
 
 def test_each_turn_is_one_wait():
-    """Who waits has the lock after an interval at the earliest, so there are no more waits than intervals, but for some at both ends. Some turns are told as two
-    (3.12: 47 waits in 38 intervals); if each were, there would be twice as many."""
+    """A thread that waits stands still, and says how often it did: no more waits than that are told, but for those at the beginning and the end."""
     interval = 0.02
     for path, version, _, free in each():
         if free:
             continue
         said, document = traced(path, "turns", "0.6", str(interval))
         count = only_process(document)["gil_waits"]["count"]
-        equal(0 < count <= 1.5 * float(said[0]) / interval + 6, True, f"{version}: {count} waits in {said[0]} s")
+        print(f"# {version}: {count} waits, {said[0]} times a thread stood still", flush=True)
+        equal(0 < count <= int(said[0]) + 6, True, f"{version}: {count} waits, and {said[0]} times a thread stood still")
 
 
 def check_garbage(document, counts, version):

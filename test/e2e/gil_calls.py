@@ -3,7 +3,7 @@
 
 gil_calls.py waits SECONDS    one thread wants the lock all the time; the other one holds it for SECONDS, asleep
 gil_calls.py turns SECONDS INTERVAL
-                              two threads want the lock for SECONDS and take turns after INTERVAL; prints for how long it was
+                              two threads want the lock for SECONDS and take turns after INTERVAL; prints how often one of them stood still
 gil_calls.py until            two threads want the lock, until standard input ends
 gil_calls.py alone NUMBER     one thread, which waits in all ways but for the lock, calls PyObject_CallFunction so often, and prints how
                               often garbage of each generation was collected"""
@@ -37,13 +37,18 @@ def waits(seconds):
     thread.join()
 
 
-def take_turns(wait):
-    """Two threads want the lock all the time, while this one is in wait()."""
+def take_turns(wait, pause=float("inf")):
+    """Two threads want the lock all the time, while this one is in wait(). How often one of them stood still for longer than @pause."""
     done = False
+    stood = []
 
     def want():
+        last = time.monotonic()
         while not done:
-            pass
+            now = time.monotonic()
+            if now - last > pause:
+                stood.append(now)
+            last = now
 
     threads = [threading.Thread(target=want) for _ in range(2)]
     for thread in threads:
@@ -52,6 +57,7 @@ def take_turns(wait):
     done = True
     for thread in threads:
         thread.join()
+    return len(stood)
 
 
 def alone():
@@ -85,9 +91,7 @@ elif sys.argv[1] == "until":
     take_turns(sys.stdin.read)
 elif sys.argv[1] == "turns":
     sys.setswitchinterval(float(sys.argv[3]))
-    begun = time.monotonic()
-    take_turns(lambda: time.sleep(float(sys.argv[2])))
-    print(time.monotonic() - begun)
+    print(take_turns(lambda: time.sleep(float(sys.argv[2])), float(sys.argv[3]) / 4))
 else:
     alone()
     calls(int(sys.argv[2]))
