@@ -472,6 +472,7 @@ ROW = f"Kubernetes {components.VERSION}, containerd, cgroup v1"
 
 
 def main():
+    """Of this file's cases, and of another's that has the same node."""
     try:
         sandbox.needs()
         components.Components(f"{BUILD}/real") # downloads are the machine's, before we have a network of our own

@@ -18,10 +18,9 @@ import sys
 import threading
 import time
 
-from kube import components, etcd, node, reports, sandbox
-from kube.attribution import STACK, UNAVAILABLE, cluster
-from lib import fetch
-from lib.e2e import BUILD, Skip, contains, equal, run, values, wait_for
+from kube import etcd, node, reports
+from kube.attribution import cluster, main
+from lib.e2e import contains, equal, values, wait_for
 
 AWAY_S = 60
 SAMPLES = 30
@@ -272,17 +271,6 @@ def test_the_node_is_rebooted():
 def test_power_is_lost():
     """All processes of the node end at once; what comes back after it is right by itself."""
     reboot(orderly=False)
-
-
-def main():
-    try:
-        sandbox.needs()
-        components.Components(f"{BUILD}/real")
-        sandbox.enter()
-    except (Skip, fetch.Unavailable) as why:
-        UNAVAILABLE.append(str(why))
-    with STACK:
-        run()
 
 
 if __name__ == "__main__":
