@@ -211,13 +211,14 @@ soak: build-tests
 ASAN = VARIANT=asan VARIANT_CC=clang VARIANT_ARGS="-Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true"
 asan: clang-deps
 	@$(MAKE) --no-print-directory variant $(ASAN)
+asan-build: clang-deps
+	@$(MAKE) --no-print-directory build-variant $(ASAN)
 tsan: test-deps
 	@$(MAKE) --no-print-directory variant VARIANT=tsan VARIANT_CC=gcc VARIANT_ARGS="-Db_sanitize=thread" \
 		VARIANT_SUITES="$(THREAD_SUITES)"
 clang: clang-deps
 	@$(MAKE) --no-print-directory variant VARIANT=clang VARIANT_CC=clang VARIANT_ARGS=
-fuzz: clang-deps
-	@$(MAKE) --no-print-directory build-variant $(ASAN)
+fuzz: asan-build
 	@test/fuzz/run build-asan $(FUZZ_SECONDS)
 
 VARIANT_SUITES ?= --suite unit --suite golden --suite fuzz
@@ -230,7 +231,7 @@ build-variant: configure-variant
 # Builds what these tests need, and no more.
 variant: configure-variant
 	@$(TEST_RUN) build-$(VARIANT) --build $(VARIANT_SUITES) $(TEST_ARGS)
-.PHONY: configure-variant build-variant variant
+.PHONY: asan-build configure-variant build-variant variant
 
 C_FILES = $(shell find src sim test bench -name '*.[ch]' 2>/dev/null)
 format: clang-deps
