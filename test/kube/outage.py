@@ -87,6 +87,11 @@ class Witness(threading.Thread):
             self.pages += reply.status == 200
             self.told.update((view, reports.container_of(pid), names) for pid, names in reports.rows(view, reply.text) if names[1])
 
+    def sees(self):
+        """Waits until it has read every view once more: it may still wait for an answer of one that is gone."""
+        before = self.pages
+        wait_for(lambda: self.failed or self.pages >= before + len(reports.VIEWS), "pages that the witness reads", 300)
+
     def __enter__(self):
         self.start()
         return self
@@ -254,7 +259,8 @@ def test_the_signing_key_is_another():
 def reboot(orderly):
     there = cluster()
     there.web()
-    with Witness():
+    with Witness() as witness:
+        witness.sees()
         before = speeds()
         there.node.reboot(orderly)
         there.find_agent()
@@ -262,6 +268,7 @@ def reboot(orderly):
         wait_owner("the owner of the pods")
         check_attribution()
         paced_again(before)
+        witness.sees()
 
 
 def test_the_node_is_rebooted():
