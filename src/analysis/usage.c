@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What processes and devices did in the window: the sums that most rules judge by. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/private.h"
+#include "base/clock.h"
+
+struct usage {
+	struct row_list processes, devices;
+	struct hashmap process_by, device_by;
+};
+
+static struct usage *usage_of(const struct analysis *a)
+{
+	return a->parts[ANALYSIS_PART_usage];
+}
+
+int usage_new(void **ret_state)
+{
+	struct usage *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return -ENOMEM;
+	u->processes =
+		(struct row_list){ .size = sizeof(struct process_usage), .max = ANALYSIS_PROCESSES_MAX };
+	u->devices = (struct row_list){ .size = sizeof(struct device_usage), .max = ANALYSIS_DEVICES_MAX };
+	*ret_state = u;
+	return 0;
+}
+
+void usage_free(void *state)
+{
+	struct usage *u = state;
+
+	if (!u)
+		return;
+	row_list_done(&u->processes);
+	row_list_done(&u->devices);
+	hashmap_done(&u->process_by);
+	hashmap_done(&u->device_by);
+	free(u);
+}
+
+struct process_usage *usage_processes(const struct analysis *a, uint32_t *ret_n)
+{
+	*ret_n = usage_of(a)->processes.n;
+	return usage_of(a)->processes.list;
+}
+
+struct device_usage *usage_devices(const struct analysis *a, uint32_t *ret_n)
+{
+	*ret_n = usage_of(a)->devices.n;
+	return usage_of(a)->devices.list;
+}
+
+static uint64_t usage_key(uint32_t node, uint32_t id)
+{
+	return (uint64_t)node << 32 | id;
+}
+
+/* The row of a key in one of the lists, made at its first use; NULL: no room, which is counted. */
+static void *usage_row(struct analysis *a, struct row_list *list, struct hashmap *by, uint64_t key)
+{
+	uint32_t index;
+	void *row;
+
+	if (hashmap_get(by, key, &index))
+		return (char *)list->list + (size_t)index * list->size;
+	row = row_list_add(list);
+	if (row && hashmap_put(by, key, list->n - 1) < 0) {
+		list->n--;
+		row = NULL;
+	}
+	a->counts.beyond += row == NULL;
+	return row;
+}
+
+static struct process_usage *process_get(struct analysis *a, struct usage *u,
+					 const struct analysis_event *event)
+{
+	struct process_usage *p =
+		usage_row(a, &u->processes, &u->process_by, usage_key(event->node, event->pid));
+
+	if (!p)
+		return NULL;
+	if (p->pid == 0)
+		*p = (struct process_usage){ .node = event->node,
+					     .pid = event->pid,
+					     .begin_ns = event->begin_ns };
+	if (event->device != 0)
+		p->device = event->device;
+	return p;
+}
+
+static struct device_usage *device_get(struct analysis *a, struct usage *u,
+				       const struct analysis_event *event)
+{
+	struct device_usage *d =
+		usage_row(a, &u->devices, &u->device_by, usage_key(event->node, event->device));
+
+	if (d) {
+		d->node = event->node;
+		d->device = event->device;
+	}
+	return d;
+}
+
+struct device_usage *usage_device(const struct analysis *a, uint32_t node, uint32_t device)
+{
+	struct usage *u = usage_of(a);
+	uint32_t index;
+
+	return hashmap_get(&u->device_by, usage_key(node, device), &index) ?
+		       &((struct device_usage *)u->devices.list)[index] :
+		       NULL;
+}
+
+static double seconds_of(const struct analysis_event *event)
+{
+	return (double)(event->end_ns - event->begin_ns) / (double)NSEC_PER_SEC;
+}
+
+static void sum_call(struct call_sum *sum, const struct analysis_event *event)
+{
+	sum->n++;
+	sum->bytes += event->bytes;
+	sum->seconds += seconds_of(event);
+}
+
+static void add_copy(struct process_usage *p, const struct analysis_event *event)
+{
+	if (event->flags & ANALYSIS_PAGEABLE)
+		sum_call(&p->pageable_copies, event);
+	if (event->flags & ANALYSIS_PINNED)
+		sum_call(&p->pinned_copies, event);
+	if (!(event->flags & ANALYSIS_BLOCKS))
+		return;
+	sum_call(&p->blocking_copies, event);
+	if (event->stack != 0 && seconds_of(event) > p->stack_seconds) {
+		p->stack = event->stack;
+		p->stack_seconds = seconds_of(event);
+	}
+}
+
+static void add_of_process(struct process_usage *p, const struct analysis_event *event)
+{
+	p->ended |= event->kind == ANALYSIS_EXIT;
+	if (event->flags & ANALYSIS_NESTED)
+		return;
+	sum_call(&p->kinds[event->kind], event);
+	if (event->kind == ANALYSIS_COPY)
+		add_copy(p, event);
+}
+
+static void add_counter(struct device_usage *d, const struct analysis_event *event)
+{
+	d->counters[event->counter].sum += event->value;
+	d->counters[event->counter].n++;
+	d->counters[event->counter].last = event->value;
+	d->counters[event->counter].known = true;
+}
+
+void usage_event(struct analysis *a, void *state, const struct analysis_event *event)
+{
+	struct usage *u = state;
+	struct process_usage *p = event->pid != 0 ? process_get(a, u, event) : NULL;
+	struct device_usage *d = event->device != 0 ? device_get(a, u, event) : NULL;
+
+	if (p && event->kind != ANALYSIS_COUNTER)
+		add_of_process(p, event);
+	if (d && event->kind == ANALYSIS_COUNTER && event->pid == 0)
+		add_counter(d, event);
+}
+
+void usage_window(_unused_ struct analysis *a, _unused_ void *state, _unused_ const struct analysis_window *w)
+{
+	/* The rules read the sums as they are. */
+}
+
+/* Processes that have ended give their places. */
+void usage_reset(const struct analysis *a)
+{
+	struct usage *u = usage_of(a);
+	struct process_usage *processes = u->processes.list;
+	struct device_usage *devices = u->devices.list;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < u->processes.n; i++) {
+		const struct process_usage *p = &processes[i];
+
+		hashmap_del(&u->process_by, usage_key(p->node, p->pid));
+		if (p->ended)
+			continue;
+		processes[kept] = (struct process_usage){
+			.node = p->node, .pid = p->pid, .device = p->device, .begin_ns = p->begin_ns
+		};
+		if (hashmap_put(&u->process_by, usage_key(p->node, p->pid), kept) == 0)
+			kept++;
+	}
+	u->processes.n = kept;
+	for (uint32_t i = 0; i < u->devices.n; i++)
+		for (unsigned c = 0; c < ANALYSIS_COUNTERS; c++) {
+			devices[i].counters[c].sum = 0;
+			devices[i].counters[c].n = 0;
+		}
+}
