@@ -157,6 +157,8 @@ int analysis_new(const struct analysis_options *options, struct analysis **ret_a
 	a->options = *options;
 	if (a->options.window_ns == 0)
 		a->options.window_ns = ANALYSIS_WINDOW_NS;
+	if (a->options.fits == 0)
+		a->options.fits = ANALYSIS_FITS;
 	a->texts = (struct row_list){ .size = sizeof(uint32_t), .max = ANALYSIS_TEXTS_MAX };
 	a->findings =
 		(struct row_list){ .size = sizeof(struct analysis_finding), .max = ANALYSIS_FINDINGS_MAX };

@@ -5,12 +5,12 @@
  * as far as these are known.
  *
  * A model passes by its first calls, takes a random sample of the next ones, is fitted, and judges from then
- * on; until then, median and median absolute deviation do. Alerts are of several calls, never of one. What is
- * flagged is not learnt; the model is fitted again every hour. Whether the modes' weights shift is followed
- * by cumulative sums. docs/analysis.md has the constants' sources.
+ * on; until then, median and median absolute deviation do. Alerts are of several calls, never of one. What
+ * the mixture flags is not learnt; it is fitted again every hour. Whether the modes' weights shift is
+ * followed by cumulative sums. docs/analysis.md has the constants' sources.
  *
- * Memory: MODELS_MAX samples of MIXTURE_OBSERVATIONS numbers, or up to four times as many. Time: FITS_MAX
- * fits in a window; others wait for the next one.
+ * Memory: MODELS_MAX samples of MIXTURE_OBSERVATIONS numbers, or up to four times as many. Time: so many
+ * fits in a window as the options say; others wait for the next one.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,7 +23,6 @@
 enum {
 	MODELS_MAX = 512, /* of one dimension; a quarter of it of several ones */
 	WARM_UP = 100, /* calls */
-	FITS_MAX = 16,
 	OUT_OF = 20, /* calls, of which so many flagged ones are an alert */
 	FLAGGED_MIN = 3,
 	FEW_MIN = 30, /* observations from which median and deviation judge */
@@ -45,6 +44,7 @@ struct latency_model {
 	uint32_t seen, sampled, offered; /* offered: to this sample */
 	uint32_t few; /* observations that median and deviation are of */
 	double median, deviation;
+	bool several; /* modes: these two do not judge */
 	bool fitted, shifted;
 	uint64_t fitted_ns;
 	struct mixture mixture;
@@ -71,7 +71,7 @@ int latency_new(void **ret_state)
 	if (!l)
 		return -ENOMEM;
 	l->models = (struct row_list){ .size = sizeof(struct latency_model), .max = MODELS_MAX };
-	l->fits_left = FITS_MAX;
+	l->fits_left = ANALYSIS_FITS;
 	l->random = 88172645463325252; /* any but 0 */
 	*ret_state = l;
 	return 0;
@@ -243,6 +243,8 @@ static void summarize(struct latency_model *m)
 	qsort(sorted, n, sizeof(*sorted), compare_float);
 	m->deviation = MAX((double)sorted[n / 2], 1e-3);
 	m->few = n;
+	/* More beyond the bound than outliers are: several modes, which only the mixture can tell. */
+	m->several = (double)sorted[n - 1 - n / 100] > DEVIATIONS * m->deviation;
 }
 
 static void fit(struct latency *l, struct latency_model *m, uint64_t now_ns)
@@ -269,7 +271,7 @@ static bool is_slow(const struct latency_model *m, const float *x)
 {
 	if (m->fitted)
 		return mixture_is_slow(&m->mixture, x);
-	return m->few >= FEW_MIN && (double)x[0] > m->median + DEVIATIONS * m->deviation;
+	return m->few >= FEW_MIN && !m->several && (double)x[0] > m->median + DEVIATIONS * m->deviation;
 }
 
 static double seconds_of_log(double x)
@@ -403,7 +405,7 @@ static void model_event(struct analysis *a, struct latency *l, struct latency_mo
 	observe(m, event, device, x);
 	slow = is_slow(m, x);
 	flag(a, m, event, slow);
-	if (!slow)
+	if (!slow || !m->fitted)
 		offer(l, m, x);
 	if (m->fitted && !m->shifted && !slow)
 		follow_weights(a, m, event, x);
@@ -451,7 +453,7 @@ void latency_window(struct analysis *a, void *state, const struct analysis_windo
 {
 	struct latency *l = state;
 
-	l->fits_left = FITS_MAX;
+	l->fits_left = a->options.fits;
 	for (uint32_t i = l->models.n; i > 0; i--) {
 		struct latency_model *m = model_at(l, i - 1);
 

@@ -21,19 +21,29 @@ struct sample {
 
 /* ---- density ---- */
 
-/* ln of weight times density from dimension @first on, of each component; returns their sum's. */
+/* To be called when weights or variances are others. */
+static void set_factors(struct mixture *m)
+{
+	for (uint32_t k = 0; k < m->components; k++) {
+		m->factor_others[k] = log(m->weight[k]);
+		for (uint32_t d = 1; d < m->dimensions; d++)
+			m->factor_others[k] -= 0.5 * log(2 * M_PI * m->variance[k][d]);
+		m->factor[k] = m->factor_others[k] - 0.5 * log(2 * M_PI * m->variance[k][0]);
+	}
+}
+
+/* ln of weight times density from dimension @first on (0 or 1), of each component; returns their sum's. */
 static double log_terms_from(const struct mixture *m, uint32_t first, const float *x,
 			     double terms[static MIXTURE_COMPONENTS])
 {
 	double greatest = -INFINITY, sum = 0;
 
 	for (uint32_t k = 0; k < m->components; k++) {
-		terms[k] = log(m->weight[k]);
+		terms[k] = first == 0 ? m->factor[k] : m->factor_others[k];
 		for (uint32_t d = first; d < m->dimensions; d++) {
 			double away = (double)x[d] - m->mean[k][d];
 
-			terms[k] -=
-				0.5 * (log(2 * M_PI * m->variance[k][d]) + away * away / m->variance[k][d]);
+			terms[k] -= 0.5 * away * away / m->variance[k][d];
 		}
 		greatest = MAX(greatest, terms[k]);
 	}
@@ -149,6 +159,7 @@ static void place(const struct sample *s, uint32_t components, unsigned restart,
 			m->variance[k][d] = variance[d] / components;
 		}
 	}
+	set_factors(m);
 }
 
 /* Sums of an expectation step, around the means that it began with. */
@@ -207,6 +218,7 @@ static void maximize(const struct sample *s, const struct expected sums[static M
 	m->components = kept;
 	for (uint32_t k = 0; k < kept; k++)
 		m->weight[k] /= all;
+	set_factors(m);
 }
 
 /* The log-likelihood that is reached. */

@@ -26,6 +26,8 @@ struct mixture {
 	double weight[MIXTURE_COMPONENTS];
 	double mean[MIXTURE_COMPONENTS][MIXTURE_DIMENSIONS];
 	double variance[MIXTURE_COMPONENTS][MIXTURE_DIMENSIONS];
+	/* ln of weight and of the densities' factors: of all dimensions, and without the first */
+	double factor[MIXTURE_COMPONENTS], factor_others[MIXTURE_COMPONENTS];
 	double criterion; /* BIC */
 	double threshold; /* log-density: 0.1 % of the observations are below */
 	double upper; /* three standard deviations above the fastest component's mean */
