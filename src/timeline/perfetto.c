@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Perfetto's trace format. The numbers of fields are those of Perfetto's trace_packet.proto,
- * track_event.proto, track_descriptor.proto and interned_data.proto; test/timeline/perfetto.proto has those
- * that are used. A block is one packet of deflated packets.
+ * Perfetto's trace format (perfetto.h). A block is one packet of deflated packets.
  */
+#include "timeline/perfetto.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,67 +14,6 @@
 #include "timeline/private.h"
 #include "timeline/proto.h"
 
-enum {
-	TRACE_PACKET = 1,
-	/* TracePacket */
-	PACKET_CLOCK_SNAPSHOT = 6,
-	PACKET_TIMESTAMP = 8,
-	PACKET_SEQUENCE = 10,
-	PACKET_TRACK_EVENT = 11,
-	PACKET_INTERNED = 12,
-	PACKET_FLAGS = 13,
-	PACKET_COMPRESSED = 50,
-	PACKET_CLOCK = 58,
-	PACKET_DEFAULTS = 59,
-	PACKET_TRACK_DESCRIPTOR = 60,
-	/* TracePacketDefaults */
-	DEFAULTS_CLOCK = 58,
-	/* ClockSnapshot and its Clock */
-	SNAPSHOT_CLOCK = 1,
-	SNAPSHOT_PRIMARY = 2,
-	CLOCK_ID = 1,
-	CLOCK_TIMESTAMP = 2,
-	CLOCK_INCREMENTAL = 3,
-	/* TrackDescriptor, ProcessDescriptor, ThreadDescriptor, CounterDescriptor */
-	TRACK_UUID = 1,
-	TRACK_NAME = 2,
-	TRACK_PROCESS = 3,
-	TRACK_THREAD = 4,
-	TRACK_PARENT = 5,
-	TRACK_COUNTER = 8,
-	PROCESS_PID = 1,
-	PROCESS_NAME = 6,
-	THREAD_PID = 1,
-	THREAD_TID = 2,
-	THREAD_NAME = 5,
-	COUNTER_UNIT = 3,
-	/* InternedData, and its entries */
-	INTERNED_CATEGORIES = 1,
-	INTERNED_NAMES = 2,
-	INTERNED_KEYS = 3,
-	INTERNED_VALUES = 29,
-	ENTRY_IID = 1,
-	ENTRY_NAME = 2,
-	/* TrackEvent, DebugAnnotation */
-	EVENT_CATEGORY_IID = 3,
-	EVENT_ARG = 4,
-	EVENT_TYPE = 9,
-	EVENT_NAME_IID = 10,
-	EVENT_TRACK = 11,
-	EVENT_DOUBLE = 44,
-	EVENT_FLOW = 47,
-	ARG_KEY_IID = 1,
-	ARG_UNSIGNED = 3,
-	ARG_SIGNED = 4,
-	ARG_POINTER = 7,
-	ARG_TEXT_IID = 17,
-};
-
-enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
-enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
-/* The last two are of a sequence: a time is the difference to the clock's previous one. */
-enum { CLOCK_REALTIME_ID = 1, CLOCK_MONOTONIC_ID = 3, CLOCK_BOOTTIME_ID = 6, CLOCK_BEGINS = 64, CLOCK_ENDS };
-enum { UNIT_COUNT = 2, UNIT_BYTES = 3 };
 enum { SEQUENCE = 1 };
 
 enum {
@@ -162,17 +101,17 @@ static void need_text(struct timeline *t, uint32_t text, uint32_t *known, unsign
 
 static void need_name(struct timeline *t, uint32_t text)
 {
-	need_text(t, text, &t->texts[text].named, INTERNED_NAMES);
+	need_text(t, text, &t->used[text].named, INTERNED_NAMES);
 }
 
 static void need_key(struct timeline *t, uint32_t text)
 {
-	need_text(t, text, &t->texts[text].keyed, INTERNED_KEYS);
+	need_text(t, text, &t->used[text].keyed, INTERNED_KEYS);
 }
 
 static void need_value(struct timeline *t, uint32_t text)
 {
-	need_text(t, text, &t->texts[text].valued, INTERNED_VALUES);
+	need_text(t, text, &t->used[text].valued, INTERNED_VALUES);
 }
 
 /* Without memory for another one it has an identifier of its own. */

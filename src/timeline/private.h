@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/hashmap.h"
 #include "base/strbuf.h"
+#include "timeline/texts.h"
 #include "timeline/timeline.h"
 
+/* Of a text: newest block that has it as a name, a key, an argument's value. */
 struct timeline_text {
-	uint32_t at; /* in the texts' bytes */
-	uint32_t named, keyed, valued; /* newest block that has it as a name, a key, an argument's value */
+	uint32_t named, keyed, valued;
 };
 
 /* All but `block` may be NULL. */
@@ -25,10 +25,9 @@ struct timeline {
 	struct timeline_ops ops;
 	void *userdata;
 	int failed; /* the first write's that did */
-	struct strbuf bytes; /* of all texts, each with its NUL */
-	struct timeline_text *texts;
-	struct hashmap text_by;
-	uint32_t texts_n, texts_cap;
+	struct texts texts;
+	struct timeline_text *used; /* by text */
+	uint32_t used_n, used_cap;
 	struct timeline_track *tracks;
 	uint32_t *described; /* by track: number of the newest block that describes it */
 	uint32_t tracks_n, tracks_cap;
@@ -42,7 +41,7 @@ struct timeline {
 
 static inline const char *text_at(const struct timeline *timeline, uint32_t text)
 {
-	return timeline->bytes.data + timeline->texts[text].at;
+	return texts_get(&timeline->texts, text);
 }
 
 extern const char *const timeline_category_names[TIMELINE_CATEGORIES];

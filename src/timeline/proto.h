@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum proto_wire { PROTO_VARINT = 0, PROTO_FIXED64 = 1, PROTO_BYTES = 2 };
+enum proto_wire { PROTO_VARINT = 0, PROTO_FIXED64 = 1, PROTO_BYTES = 2, PROTO_FIXED32 = 5 };
 
 enum { PROTO_VARINT_MAX = 10 };
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 
 enum { DIMENSION_BITS = 21, DIMENSION_MAX = (1 << DIMENSION_BITS) - 1 };
 
@@ -41,47 +40,18 @@ static int timeline_grow(void *array, uint32_t n, uint32_t *cap, uint32_t max, s
 	return 0;
 }
 
-static int new_text(struct timeline *t, const char *text, uint64_t key)
-{
-	int r = t->bytes.len + strlen(text) + 1 > TIMELINE_TEXT_BYTES ? -ENOBUFS : 0;
-
-	if (r == 0)
-		r = timeline_grow(&t->texts, t->texts_n, &t->texts_cap, TIMELINE_TEXTS_MAX,
-				  sizeof(*t->texts));
-	if (r == 0)
-		r = hashmap_put(&t->text_by, key, t->texts_n);
-	if (r < 0)
-		return r;
-	t->texts[t->texts_n] = (struct timeline_text){ .at = (uint32_t)t->bytes.len };
-	strbuf_add(&t->bytes, text, strlen(text) + 1);
-	if (t->bytes.failed) {
-		hashmap_del(&t->text_by, key);
-		return -ENOMEM;
-	}
-	t->texts_n++;
-	return 0;
-}
-
 int timeline_text(struct timeline *t, const char *text, uint32_t *ret_text)
 {
-	char clean[TIMELINE_TEXT_MAX];
-	uint32_t found;
-	uint64_t key;
-	int r;
+	uint32_t number;
+	int r = texts_add(&t->texts, text, strlen(text), &number);
 
-	snprintf(clean, sizeof(clean), "%s", text);
-	utf8_sanitize(clean);
-	for (char *c = clean; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	key = hash_bytes_secret(clean, strlen(clean));
-	if (hashmap_get(&t->text_by, key, &found) && STRV_EQ(text_at(t, found), clean)) {
-		*ret_text = found;
-		return 0;
+	while (r == 0 && t->used_n <= number) {
+		r = timeline_grow(&t->used, t->used_n, &t->used_cap, TIMELINE_TEXTS_MAX, sizeof(*t->used));
+		if (r == 0)
+			t->used[t->used_n++] = (struct timeline_text){ 0 };
 	}
-	r = new_text(t, clean, key);
 	if (r == 0)
-		*ret_text = t->texts_n - 1;
+		*ret_text = number;
 	return r;
 }
 
@@ -177,7 +147,7 @@ int timeline_new(enum timeline_format format, const struct timeline_ops *ops, vo
 	t->userdata = userdata;
 	t->block = 1;
 	t->since_ns = clock_mono_ns() - LATE_NS;
-	strbuf_init(&t->bytes, 0);
+	texts_init(&t->texts);
 	strbuf_init(&t->out, 0);
 	t->events = calloc(TIMELINE_BLOCK, sizeof(*t->events));
 	r = t->events ? 0 : -ENOMEM;
@@ -196,11 +166,10 @@ void timeline_free(struct timeline *t)
 	if (t->encoder->done)
 		t->encoder->done(t);
 	free(t->events);
-	free(t->texts);
+	free(t->used);
 	free(t->tracks);
 	free(t->described);
-	hashmap_done(&t->text_by);
-	strbuf_done(&t->bytes);
+	texts_done(&t->texts);
 	strbuf_done(&t->out);
 	free(t);
 }

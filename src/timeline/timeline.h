@@ -5,6 +5,7 @@
  *   events ── timeline_add() ──> block of events ── encoder ──> bytes ── ops.write
  *                                                  │ perfetto.c   protobuf, deflated
  *                                                  └ chrome.c     Chrome's JSON
+ *   bytes ── read.c ──> read_packet.c ──> events, as they were added (timeline_read_next())
  *
  * Invariants
  *  1. A block has all that its events refer to: names, tracks, clocks. So a file may lack its first blocks or
