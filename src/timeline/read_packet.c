@@ -555,7 +555,7 @@ static int slice_end(struct timeline_reader *r, uint32_t track_index, uint64_t e
 }
 
 /* @time_ns: NULL, if it has none. */
-static int place(struct timeline_reader *r, struct event *event, const uint64_t *time_ns)
+static int place_event(struct timeline_reader *r, struct event *event, const uint64_t *time_ns)
 {
 	struct timeline_event *told = &event->told;
 	int n = track_of(r, event->uuid, &told->track);
@@ -590,7 +590,7 @@ static int on_track_event(struct timeline_reader *r, const struct read_sequence 
 		else if ((n = event_bytes(r, s, &field, &event)) < 0)
 			return n;
 	}
-	return n < 0 ? malformed(r) : place(r, &event, time_ns);
+	return n < 0 ? malformed(r) : place_event(r, &event, time_ns);
 }
 
 /* ---- packets ---- */
