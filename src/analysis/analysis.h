@@ -48,6 +48,13 @@ enum analysis_evidence {
 	EVIDENCE_KINDS
 };
 
+enum analysis_step_part {
+#define STEP_PART(id_, name_, kind_) ANALYSIS_STEP_##id_,
+#include "analysis/steps.def"
+#undef STEP_PART
+	ANALYSIS_STEP_PARTS
+};
+
 enum analysis_rule {
 #define FINDING(id_, function_, subject_, needs_, title_, remedy_) FINDING_##id_,
 #include "analysis/findings.def"
@@ -149,6 +156,25 @@ struct analysis_rule_row {
 };
 extern const struct analysis_rule_row analysis_rules[FINDING_RULES];
 
+enum analysis_steps_source {
+	ANALYSIS_STEPS_NONE,
+	ANALYSIS_STEPS_MARKED, /* the program says where they begin */
+	ANALYSIS_STEPS_FOUND, /* a period was found in the sequence of its calls */
+};
+
+/* The steps of a process, of all its time: sums, to be divided by `steps` or `seconds`. */
+struct analysis_steps {
+	uint32_t node, pid;
+	enum analysis_steps_source source;
+	uint32_t calls; /* of a period that was found */
+	uint64_t steps;
+	double seconds, median; /* median: of one of the newest 64 */
+	double part[ANALYSIS_STEP_PARTS]; /* seconds of enum analysis_step_part, together `seconds` */
+	double idle[ANALYSIS_STEP_PARTS]; /* of that, while the device did nothing; if work_known */
+	bool work_known;
+	double resolution; /* seconds by which each gap between calls may be wrong; 0: exact */
+};
+
 struct analysis_options {
 	uint64_t window_ns; /* 0: ANALYSIS_WINDOW_NS */
 	/* Models of latencies fitted in a window, each about 0.1 s of CPU time; 0: ANALYSIS_FITS */
@@ -185,6 +211,10 @@ void analysis_finish(struct analysis *analysis);
 
 /* In the order in which they began to be reported, those that have ended, too; valid until the next event. */
 const struct analysis_finding *analysis_findings(const struct analysis *analysis, uint32_t *ret_n);
+/* Of processes that have some; valid until the next event. */
+const struct analysis_steps *analysis_steps(const struct analysis *analysis, uint32_t *ret_n);
+/* "data loading" */
+const char *analysis_step_part_name(enum analysis_step_part part);
 /* Bits of enum analysis_evidence that came. */
 uint32_t analysis_seen(const struct analysis *analysis);
 /* What a rule needs and did not get. Not 0: that it found nothing says nothing. */

@@ -33,6 +33,13 @@ struct call_sum {
 	double seconds; /* of the threads in them */
 };
 
+/* Steps that ended in a window. */
+struct step_sums {
+	uint32_t n; /* 0: none, or where they begin is not known */
+	double seconds, part[ANALYSIS_STEP_PARTS], idle[ANALYSIS_STEP_PARTS];
+	bool work_known;
+};
+
 /* What a process did in a window. */
 struct process_usage {
 	uint32_t node, pid, device; /* device: of its newest event that has one; 0: none had */
@@ -40,6 +47,7 @@ struct process_usage {
 	bool ended;
 	struct call_sum kinds[ANALYSIS_KINDS]; /* without nested ones */
 	struct call_sum blocking_copies, pageable_copies, pinned_copies;
+	struct step_sums steps;
 	uint64_t stack; /* of the longest blocking copy */
 	double stack_seconds;
 };
@@ -102,6 +110,7 @@ void finding_value(struct analysis_finding *finding, const char *name, enum anal
 struct process_usage *usage_processes(const struct analysis *analysis, uint32_t *ret_n);
 struct device_usage *usage_devices(const struct analysis *analysis, uint32_t *ret_n);
 /* NULL: not seen. */
+struct process_usage *usage_process(const struct analysis *analysis, uint32_t node, uint32_t pid);
 struct device_usage *usage_device(const struct analysis *analysis, uint32_t node, uint32_t device);
 /* A window begins. */
 void usage_reset(const struct analysis *analysis);

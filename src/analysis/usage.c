@@ -116,6 +116,16 @@ struct device_usage *usage_device(const struct analysis *a, uint32_t node, uint3
 		       NULL;
 }
 
+struct process_usage *usage_process(const struct analysis *a, uint32_t node, uint32_t pid)
+{
+	struct usage *u = usage_of(a);
+	uint32_t index;
+
+	return hashmap_get(&u->process_by, usage_key(node, pid), &index) ?
+		       &((struct process_usage *)u->processes.list)[index] :
+		       NULL;
+}
+
 static double seconds_of(const struct analysis_event *event)
 {
 	return (double)(event->end_ns - event->begin_ns) / (double)NSEC_PER_SEC;
