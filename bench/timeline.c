@@ -14,9 +14,9 @@ enum { EVENTS = 2000000, THREADS = 4, KERNELS = 64, STEP = 400, GAP_NS = 10000 }
 
 static size_t written;
 
-static int count(_unused_ const void *data, size_t n, _unused_ void *userdata)
+static int count(struct timeline_block *block, _unused_ void *userdata)
 {
-	written += n;
+	written += block->n;
 	return 0;
 }
 
@@ -93,7 +93,7 @@ int main(void)
 		if (timeline_add(timeline, &event) < 0)
 			return EXIT_FAILURE;
 	}
-	timeline_finish(timeline);
+	timeline_flush(timeline);
 	printf("{\"ns\":%.1f,\"bytes\":%.2f}\n", (double)(clock_thread_cpu_ns() - begin_ns) / EVENTS,
 	       (double)written / EVENTS);
 	timeline_free(timeline);

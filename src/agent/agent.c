@@ -325,9 +325,9 @@ static int hear_nccl(struct agent *agent, const struct options *options)
 {
 	const char *path = options_text(options, OPT_nccl_socket);
 
-	return path && *path ? nccl_socket_new(agent->event, collector_model(agent->collector), path,
-					       &agent->nccl) :
-			       0;
+	return path && *path ?
+		       nccl_socket_new(agent->event, collector_model(agent->collector), path, &agent->nccl) :
+		       0;
 }
 
 static const char *text_or_empty(const char *text)
@@ -542,6 +542,8 @@ static int agent_start(struct agent *agent)
 	if (r < 0)
 		log_error("CUDA calls are not traced, the tracing thread cannot be started: %s",
 			  strerror(-r));
+	else
+		atomic_store(&agent->record, tracer_record(agent->tracer));
 	return 0;
 }
 

@@ -32,6 +32,7 @@ struct device_access;
 struct nccl_socket;
 struct owner_files;
 struct push;
+struct record;
 struct tracer;
 struct web;
 struct web_pages;
@@ -67,6 +68,7 @@ struct agent {
 	int request_fd;
 	atomic_int request; /* enum agent_request, only the newest */
 	atomic_uint_fast64_t generation;
+	_Atomic(struct record *) record; /* the tracer's; NULL: there is none yet */
 	atomic_uint container_flags; /* of every /container/metrics: enum container_flags */
 	pthread_mutex_t lock; /* protects what follows; held only to copy them */
 	struct nvml_status status;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "agent/own_capabilities.h"
 #include "agent/readiness.h"
+#include "agent/record_page.h"
 #include "config.h"
 #include "view/container.h"
 #include "view/names.h"
@@ -308,6 +309,26 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 		json_object_update_new(json, state_of(agent));
 	snapshot_unref(snapshot);
 	return put_json(json, reply);
+}
+
+/* The tracing thread does it; the client polls until `done` is the number that it got. */
+static int control_record(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+	struct record *record = atomic_load(&agent->record);
+	struct record_request asked;
+
+	if (!record || !record_is_possible(record)) {
+		reply->status = 409;
+		strbuf_adds(&reply->body, "nothing is traced: gpusonde doctor says why (trace.enabled)\n");
+		return 0;
+	}
+	if (request->method != HTTP_POST)
+		return put_json(record_page_status(record), reply);
+	if (!record_page_parse(request, &asked, reply))
+		return 0;
+	reply->status = 202;
+	return put_json(json_pack("{s:I}", "asked", (json_int_t)record_ask(record, &asked)), reply);
 }
 
 static int get_index(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)

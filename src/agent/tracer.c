@@ -12,6 +12,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "agent/record.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -49,6 +50,7 @@ struct tracer {
 	struct pipeline_config figures;
 	enum tristate enabled;
 	int stop_fd; /* eventfd */
+	struct record *record;
 	pthread_t thread;
 	bool running; /* the thread exists and must be joined */
 
@@ -102,16 +104,27 @@ void tracer_feed(struct tracer *tracer, struct snapshot *snapshot)
 		snapshot_unref(old);
 }
 
+struct record *tracer_record(struct tracer *tracer)
+{
+	return tracer->record;
+}
+
+void tracer_write_last(struct tracer *tracer, const char *reason)
+{
+	record_write_last(tracer->record, reason);
+}
+
 static void process_snapshot(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
 	struct snapshot *snapshot = TAKE_PTR(tracer->fed);
 
 	pthread_mutex_unlock(&tracer->lock);
-	if (!snapshot)
-		return;
-	pipeline_set_node(tracer->pipeline, snapshot);
-	snapshot_unref(snapshot);
+	if (snapshot)
+		pipeline_set_node(tracer->pipeline, snapshot);
+	record_tick(tracer->record, snapshot);
+	if (snapshot)
+		snapshot_unref(snapshot);
 }
 
 /* ---- notices of the engine ---- */
@@ -258,12 +271,16 @@ static int start_engine(struct tracer *tracer, struct attach_error *error)
 				       tracer);
 	if (r < 0)
 		return r;
+	r = record_attach(tracer->record, tracer->engine, tracer->pipeline);
+	if (r < 0)
+		log_warning("nothing is kept of the timeline: %s", strerror(-r));
 	log_info("tracing CUDA calls by %s", status.backend);
 	return 0;
 }
 
 static void tracer_finish(struct tracer *tracer)
 {
+	record_detach(tracer->record);
 	trace_engine_free(TAKE_PTR(tracer->engine));
 	pipeline_free(TAKE_PTR(tracer->pipeline));
 	tracer->event = sd_event_unref(tracer->event);
@@ -354,6 +371,9 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.expected = tracer_drivers,
 		.trust = options_text(options, OPT_trace_trust),
 	};
+	r = record_new(options, &tracer->record);
+	if (r < 0)
+		return r;
 	tracer->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (tracer->stop_fd < 0)
 		return -errno;
@@ -388,6 +408,7 @@ void tracer_free(struct tracer *tracer)
 	if (tracer->fed)
 		snapshot_unref(tracer->fed);
 	trace_view_unref(tracer->next_view);
+	record_free(tracer->record);
 	closep(&tracer->stop_fd);
 	pthread_mutex_destroy(&tracer->lock);
 	free(tracer);

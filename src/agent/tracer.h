@@ -20,6 +20,7 @@
 
 #define TRACER_PATIENCE_NS (1200 * NSEC_PER_MSEC)
 
+struct record;
 struct tracer;
 
 /* Where the driver's library is expected; ends with NULL. */
@@ -32,5 +33,12 @@ DEFINE_CLEANUP(struct tracer *, tracer_free, tracer_freep)
 
 /* Passes the node's current devices and processes; takes a reference to the snapshot. */
 void tracer_feed(struct tracer *tracer, struct snapshot *snapshot);
+/* Its recordings of timelines; valid as long as the tracer. */
+struct record *tracer_record(struct tracer *tracer);
+/*
+ * Writes what is kept of the timeline (timeline.last), because of a finding, a hang or the like. From any
+ * thread; it may be called again and again.
+ */
+void tracer_write_last(struct tracer *tracer, const char *reason);
 /* The newest view that has not been fetched yet, to be unreferenced by the caller; NULL: none. */
 struct trace_view *tracer_take(struct tracer *tracer);

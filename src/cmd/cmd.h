@@ -33,4 +33,5 @@ int help_main(struct invocation *invocation);
 int inspect_main(struct invocation *invocation);
 int probes_main(struct invocation *invocation);
 int trace_main(struct invocation *invocation);
+int record_main(struct invocation *invocation);
 int show_main(struct invocation *invocation); /* gpus, ps, snapshot */

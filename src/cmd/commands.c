@@ -91,6 +91,15 @@ static const struct exit_status resume_statuses[] = {
 	{ 0 },
 };
 
+static const struct exit_status record_statuses[] = {
+	{ "0", "start: the agent records, to the file that is printed. stop, last: that file is written. "
+	       "status: it is shown." },
+	{ "1", "No agent can be reached, it traces nothing, or the file cannot be written: the reason is "
+	       "printed." },
+	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
 static const struct exit_status atopgpud_statuses[] = {
 	{ "0", "There is no GPU on this machine, or SIGTERM or SIGINT ended it." },
 	{ "1", "It could not start, or none of atop's addresses could be opened: the log says why." },
@@ -227,6 +236,18 @@ const struct command commands[] = {
 		  "the whole story.",
 	  .operands = "check|allow PID|CGROUP",
 	  .operands_max = 2 },
+	{ .name = "record",
+	  .run = record_main,
+	  .use = USE_CONTROL | USE_RECORD,
+	  .statuses = record_statuses,
+	  .summary = "make the agent record a timeline",
+	  .about = "Makes the running agent write a timeline of the programs that it traces, in Perfetto's "
+		   "format, to files in the\n"
+		   "folder timeline.directory: start begins, stop ends it, status says what is recorded and "
+		   "what is missing in it.\n"
+		   "last writes what the agent has kept in memory of the last while (timeline.last). "
+		   "docs/timeline.md says what is in a file.",
+	  .operands = "start|stop|status|last" },
 	{ .name = "release",
 	  .run = control_main,
 	  .use = USE_CONTROL,

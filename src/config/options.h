@@ -27,6 +27,7 @@ enum use {
 	USE_INSPECT = 1 << 8,
 	USE_PS = 1 << 9, /* of USE_READ, ps alone */
 	USE_CGROUP = 1 << 10,
+	USE_RECORD = 1 << 11, /* of USE_CONTROL, record alone */
 	USE_SAMPLE = USE_AGENT | USE_READ | USE_DOCTOR | USE_ATOPGPUD,
 	USE_ALL = USE_SAMPLE | USE_CONTROL | USE_PROBES | USE_TRACE | USE_INSPECT | USE_CGROUP,
 };

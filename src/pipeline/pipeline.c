@@ -106,6 +106,11 @@ struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline)
 	return cuda_span_sinks(pipeline->cuda);
 }
 
+const struct blas *pipeline_blas(const struct pipeline *pipeline)
+{
+	return pipeline->blas;
+}
+
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, uint64_t function)
 {
 	return cuda_function_kernel(pipeline->cuda, tgid, function);

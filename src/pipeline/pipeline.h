@@ -20,6 +20,7 @@
 #include "activity/event_sink.h"
 #include "activity/span_sink.h"
 #include "base/macro.h"
+#include "blas/blas.h"
 #include "cuda/cuda.h"
 #include "model/snapshot.h"
 #include "symbolize/client.h"
@@ -65,6 +66,8 @@ struct event_sink *pipeline_event_sink(struct pipeline *pipeline);
 struct stack_sums *pipeline_stacks(struct pipeline *pipeline);
 /* The list of sinks for finished spans. */
 struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline);
+/* For blas_shape_of(); NULL: not traced. */
+const struct blas *pipeline_blas(const struct pipeline *pipeline);
 /* cuda_function_kernel() */
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, uint64_t function);
 

@@ -17,6 +17,7 @@ struct place {
 static struct place chrome_place(const struct timeline *t, uint32_t index)
 {
 	const struct timeline_track *track = &t->tracks[index];
+	uint32_t number = (uint32_t)((t->tracks_before + index) % OTHERS);
 
 	switch (track->kind) {
 	case TIMELINE_PROCESS:
@@ -24,9 +25,9 @@ static struct place chrome_place(const struct timeline *t, uint32_t index)
 	case TIMELINE_THREAD:
 		return (struct place){ track->pid, track->tid };
 	case TIMELINE_GROUP:
-		return (struct place){ OTHERS + index, 0 };
+		return (struct place){ OTHERS + number, 0 };
 	default:
-		return (struct place){ chrome_place(t, track->parent).pid, OTHERS + index };
+		return (struct place){ chrome_place(t, track->parent).pid, OTHERS + number };
 	}
 }
 
@@ -42,10 +43,10 @@ static void put_string(struct strbuf *out, const char *text)
 	strbuf_addc(out, '"');
 }
 
-/* The file's first event opens the array. */
+/* What is between blocks is the file's (timeline/files.c). */
 static void put_open(struct timeline *t)
 {
-	strbuf_adds(&t->out, t->out.len > 0 || t->block > 1 ? ",\n{" : "[\n{");
+	strbuf_adds(&t->out, t->out.len > 0 ? ",\n{" : "{");
 }
 
 static void put_name(struct timeline *t, const char *of, struct place place, const char *name)
@@ -168,12 +169,6 @@ static int chrome_block(struct timeline *t)
 	return 0;
 }
 
-static void chrome_end(struct timeline *t)
-{
-	strbuf_adds(&t->out, t->block > 1 ? "\n]\n" : "[]\n");
-}
-
 const struct timeline_encoder timeline_chrome = {
 	.block = chrome_block,
-	.end = chrome_end,
 };

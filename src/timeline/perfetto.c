@@ -139,6 +139,11 @@ static void need_category(struct timeline *t, unsigned category)
 	p->categories |= 1U << category;
 }
 
+static uint64_t track_uuid(const struct timeline *t, uint32_t index)
+{
+	return t->tracks_before + index + 1;
+}
+
 static uint8_t *put_kind(uint8_t *to, const struct timeline *t, const struct timeline_track *track)
 {
 	uint8_t part[SMALL + TIMELINE_TEXT_MAX], *end = part;
@@ -172,9 +177,9 @@ static void need_track(struct timeline *t, uint32_t index)
 	t->described[index] = t->block;
 	if (track->parent != TIMELINE_NONE)
 		need_track(t, track->parent);
-	end = proto_u64(end, TRACK_UUID, (uint64_t)index + 1);
+	end = proto_u64(end, TRACK_UUID, track_uuid(t, index));
 	if (track->parent != TIMELINE_NONE)
-		end = proto_u64(end, TRACK_PARENT, (uint64_t)track->parent + 1);
+		end = proto_u64(end, TRACK_PARENT, track_uuid(t, track->parent));
 	if (track->kind != TIMELINE_PROCESS && track->kind != TIMELINE_THREAD)
 		end = proto_text(end, TRACK_NAME, text_at(t, track->name));
 	end = put_kind(end, t, track);
@@ -241,7 +246,7 @@ static void put_event(struct timeline *t, const struct timeline_event *e)
 	uint8_t event[EVENT_MAX], *to = proto_u64(event, EVENT_TYPE, types[e->type]);
 
 	need_track(t, e->track);
-	to = proto_u64(to, EVENT_TRACK, (uint64_t)e->track + 1);
+	to = proto_u64(to, EVENT_TRACK, track_uuid(t, e->track));
 	if (e->type == TIMELINE_VALUE) {
 		to = proto_double(to, EVENT_DOUBLE, e->value);
 		add_event(t->state, CLOCK_BEGINS, e->begin_ns, event, to);
@@ -258,7 +263,7 @@ static void put_event(struct timeline *t, const struct timeline_event *e)
 	add_event(t->state, CLOCK_BEGINS, e->begin_ns, event, to);
 	if (e->type != TIMELINE_SLICE)
 		return;
-	to = proto_u64(proto_u64(event, EVENT_TYPE, TYPE_END), EVENT_TRACK, (uint64_t)e->track + 1);
+	to = proto_u64(proto_u64(event, EVENT_TYPE, TYPE_END), EVENT_TRACK, track_uuid(t, e->track));
 	add_event(t->state, CLOCK_ENDS, e->end_ns, event, to);
 }
 

@@ -15,7 +15,6 @@ struct timeline_encoder {
 	int (*init)(struct timeline *timeline); /* sets `state`; -ENOMEM */
 	void (*done)(struct timeline *timeline);
 	int (*block)(struct timeline *timeline); /* appends it to `out`; -errno */
-	void (*end)(struct timeline *timeline); /* appends what ends a file */
 };
 
 extern const struct timeline_encoder timeline_perfetto, timeline_chrome;
@@ -31,6 +30,7 @@ struct timeline {
 	struct timeline_track *tracks;
 	uint32_t *described; /* by track: number of the newest block that describes it */
 	uint32_t tracks_n, tracks_cap;
+	uint64_t tracks_before; /* forgotten ones: a track's number in the file is never used again */
 	uint32_t block; /* number of the one that is collected, from 1 */
 	int64_t since_ns; /* it has events since about then; each block's is later than the one's before */
 	uint32_t n;

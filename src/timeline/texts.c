@@ -21,6 +21,13 @@ void texts_done(struct texts *t)
 	hashmap_done(&t->by);
 }
 
+void texts_clear(struct texts *t)
+{
+	strbuf_reset(&t->bytes);
+	row_list_clear(&t->at);
+	hashmap_clear(&t->by);
+}
+
 static int text_new(struct texts *t, const char *text, uint64_t key)
 {
 	size_t begin = t->bytes.len, n = strlen(text) + 1;

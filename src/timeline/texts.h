@@ -17,6 +17,8 @@ struct texts {
 
 void texts_init(struct texts *texts);
 void texts_done(struct texts *texts);
+/* Forgets all; the memory stays. */
+void texts_clear(struct texts *texts);
 
 /*
  * The number of a text, from 0, the same for equal ones: what is no UTF-8 and what controls is replaced, what

@@ -90,18 +90,29 @@ void timeline_dimensions_text(uint64_t dimensions, char text[static TIMELINE_DIM
 
 /* ---- writing ---- */
 
-static int write_out(struct timeline *t)
+static int write_out(struct timeline *t, uint32_t events, int64_t begin_ns)
 {
-	if (t->failed == 0 && t->out.failed)
+	struct timeline_block *block = NULL;
+
+	if (t->failed == 0 && !t->out.failed)
+		block = timeline_block_new(t->out.data, t->out.len);
+	if (t->failed == 0 && !block)
 		t->failed = -ENOMEM;
-	if (t->failed == 0 && t->out.len > 0)
-		t->failed = t->ops.write(t->out.data, t->out.len, t->userdata);
+	if (t->failed == 0) {
+		block->events = events;
+		block->begin_ns = begin_ns;
+		block->end_ns = clock_mono_ns();
+		t->failed = t->ops.write(block, t->userdata);
+	}
+	timeline_block_unref(block);
 	strbuf_reset(&t->out);
 	return t->failed;
 }
 
 int timeline_flush(struct timeline *t)
 {
+	int64_t begin_ns = t->since_ns;
+	uint32_t events = t->n;
 	int r;
 
 	if (t->n == 0 || t->failed)
@@ -112,7 +123,7 @@ int timeline_flush(struct timeline *t)
 	t->n = 0;
 	t->block++;
 	t->since_ns = clock_mono_ns() - LATE_NS;
-	return write_out(t);
+	return write_out(t, events, begin_ns);
 }
 
 int timeline_add(struct timeline *t, const struct timeline_event *event)
@@ -125,13 +136,23 @@ int timeline_add(struct timeline *t, const struct timeline_event *event)
 	return t->n == TIMELINE_BLOCK ? timeline_flush(t) : 0;
 }
 
-int timeline_finish(struct timeline *t)
+int timeline_forget(struct timeline *t)
 {
 	int r = timeline_flush(t);
 
-	if (r == 0 && t->encoder->end)
-		t->encoder->end(t);
-	return r < 0 ? r : write_out(t);
+	t->tracks_before += t->tracks_n;
+	t->tracks_n = t->used_n = 0;
+	texts_clear(&t->texts);
+	return r;
+}
+
+double timeline_fill(const struct timeline *t)
+{
+	double texts = (double)t->texts.at.n / TIMELINE_TEXTS_MAX,
+	       bytes = (double)t->texts.bytes.len / TIMELINE_TEXT_BYTES,
+	       tracks = (double)t->tracks_n / TIMELINE_TRACKS_MAX;
+
+	return MAX(MAX(texts, bytes), tracks);
 }
 
 int timeline_new(enum timeline_format format, const struct timeline_ops *ops, void *userdata,

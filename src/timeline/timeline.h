@@ -2,14 +2,14 @@
 /*
  * src/timeline (L1) writes timelines: slices, marks and counters on tracks, as files that viewers open.
  *
- *   events ── timeline_add() ──> block of events ── encoder ──> bytes ── ops.write
- *                                                  │ perfetto.c   protobuf, deflated
- *                                                  └ chrome.c     Chrome's JSON
+ *   events ── timeline_add() ──> events that wait ── encoder ──> block ── ops.write ──> writer.h: files
+ *                                                   │ perfetto.c   protobuf, deflated └> recent.h: memory
+ *                                                   └ chrome.c     Chrome's JSON
  *   bytes ── read.c ──> read_packet.c ──> events, as they were added (timeline_read_next())
  *
  * Invariants
  *  1. A block has all that its events refer to: names, tracks, clocks. So a file may lack its first blocks or
- *     its end, and what is there opens.
+ *     its end, and what is there opens. Each of several files that follow each other does.
  *  2. Memory is bounded: events wait in one block, texts and tracks have limits. What does not fit is
  *     refused with -ENOBUFS, and the caller counts it.
  *  3. Times are CLOCK_MONOTONIC; each block has the offsets of the other clocks at the time it was written.
@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "base/macro.h"
+#include "timeline/block.h"
 
 enum timeline_category {
 #define CATEGORY(id_, name_) TIMELINE_##id_,
@@ -97,8 +98,8 @@ struct timeline_event {
 };
 
 struct timeline_ops {
-	/* Writes all of it, or -errno: the timeline writes nothing more. */
-	int (*write)(const void *data, size_t n, void *userdata);
+	/* Who keeps the block takes a reference. -errno: the timeline writes nothing more. */
+	int (*write)(struct timeline_block *block, void *userdata);
 };
 
 struct timeline;
@@ -122,5 +123,10 @@ uint64_t timeline_dimensions(const uint32_t at[static 3]);
 int timeline_add(struct timeline *timeline, const struct timeline_event *event);
 /* Writes what was added. */
 int timeline_flush(struct timeline *timeline);
-/* The same, and the file's end. */
-int timeline_finish(struct timeline *timeline);
+/*
+ * Forgets all texts and tracks, after writing what was added: their numbers are invalid, and new ones begin.
+ * For who goes on for longer than the limits reach.
+ */
+int timeline_forget(struct timeline *timeline);
+/* Of texts or tracks, whichever is nearer to its limit: the share that is there. */
+double timeline_fill(const struct timeline *timeline);

@@ -94,6 +94,14 @@ static int set_specs(struct trace_engine *engine)
 	return 0;
 }
 
+int trace_engine_every_call(struct trace_engine *engine, bool every)
+{
+	if (engine->config.every_call == every)
+		return 0;
+	engine->config.every_call = every;
+	return set_specs(engine);
+}
+
 static int added_row(unsigned user, uint8_t pattern, const char *symbol, bool of_users, uint16_t *ret_call,
 		     void *userdata)
 {

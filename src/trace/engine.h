@@ -68,9 +68,7 @@ struct trace_engine_config {
 };
 
 struct trace_engine_ops {
-	/*
-	 * A message for the log: probes given up or taken back, files that could not be probed. May be NULL.
-	 */
+	/* For the log: probes given up or taken back, files that could not be probed. May be NULL. */
 	void (*notice)(int level, const char *text, void *userdata);
 	/* A process maps a probed file, also before trace_engine_new() returns: finds its interpreter. */
 	void (*mapped)(struct trace_engine *engine, pid_t pid, void *userdata);
@@ -194,6 +192,7 @@ const struct argument_figures *trace_engine_arguments(const struct trace_engine 
 void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status);
 /* The name of a process that is traced now. NULL: not known. */
 const char *trace_engine_comm(const struct trace_engine *engine, uint32_t tgid);
+int trace_engine_every_call(struct trace_engine *engine, bool every); /* for config.every_call */
 /* From now on stacks of @pid, and of its followed children, are walked. -ENOSPC: there are too many. */
 int trace_engine_set_python(struct trace_engine *engine, pid_t pid, const struct trace_python *python);
 void trace_engine_forget_python(struct trace_engine *engine, pid_t pid);

@@ -94,7 +94,7 @@ def test_index_and_health():
 
 def test_control_is_local_only():
     with Agent() as agent:
-        for path, method in (("/control/release", "POST"), ("/control/resume", "POST"), ("/control/status", "GET"), ("/control/capabilities", "GET")):
+        for path, method in (("/control/release", "POST"), ("/control/resume", "POST"), ("/control/record", "POST"), ("/control/status", "GET"), ("/control/capabilities", "GET")):
             equal(agent.get(path, method=method).status, 403, path)
         status = agent.get("/control/status", unix=True).json()
         equal((status["ready"], status["released"], status["pid"]), (True, False, agent.process.pid))

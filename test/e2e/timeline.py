@@ -203,6 +203,60 @@ def test_killed():
             assert len([e for e in events if e["name"] == "__cudaLaunchKernel"]) > 4000
 
 
+def parts(folder, stem="x"):
+    """Files of a timeline that follow each other, each read by itself."""
+    return [perfetto_of(f"{folder}/{name}") for name in sorted(os.listdir(folder)) if name.startswith(f"{stem}.0") and name.endswith(".pftrace")]
+
+
+def test_several_files():
+    """Each opens alone; together they have every call, and with --keep only the newest stay."""
+    with tempfile.TemporaryDirectory() as tmp:
+        _, sums = traced(f"{tmp}/x.pftrace", f"{SIM}/spin", "__cudaLaunchKernel", "--calls", "400000", flags=["--rotate-size=1MiB"])
+        sizes = [os.path.getsize(f"{tmp}/{name}") for name in os.listdir(tmp) if name.endswith(".pftrace")]
+        files = parts(tmp)
+        traced(f"{tmp}/y.pftrace", f"{SIM}/spin", "__cudaLaunchKernel", "--calls", "400000", flags=["--rotate-size=1MiB", "--keep=1"])
+        kept = sorted(name for name in os.listdir(tmp) if name.startswith("y.") and name.endswith(".pftrace"))
+        newest = parts(tmp, "y")
+    assert len(files) > 1 and max(sizes) <= 1 << 20, sizes
+    lost = sum(int(i.name.split()[0]) for file in files for i in file.instants if i.name.endswith("events lost"))
+    equal(sum(len(file.named("__cudaLaunchKernel")) for file in files) + lost, counted(sums)["__cudaLaunchKernel"])
+    assert all(file.slices for file in files)
+    equal(len(kept), 1)
+    assert kept[0] != "y.000001.pftrace" and newest[0].slices
+
+
+def test_the_last():
+    """What is older than --last is not in the file; what a signal asks for is in one with a number."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        path = f"{tmp}/x.pftrace"
+        program = [f"{SIM}/workload", "alloc 4096; sleep 6000; launch; sync; free all"]
+        with subprocess.Popen([GPUSONDE, "trace", "--socket=none", f"--timeline={path}", "--last=2s", "--", *program], env=ENV,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as tracer:
+            def asked():
+                tracer.send_signal(signal.SIGUSR1)
+                names = sorted((name for name in os.listdir(tmp) if name.count(".") == 2), key=lambda name: int(name.split(".")[1]))
+                found = [perfetto_of(f"{tmp}/{name}", whole=False) for name in names]
+                return next((file for file in found if file.named("cudaMalloc")), None)
+            wait_for(lambda: os.path.exists(path), "tracing to begin")
+            asked_for = wait_for(asked, "a file that a signal asked for, with the first call")
+            equal(tracer.wait(60), 0, tracer.stderr.read())
+        last = perfetto_of(path)
+    assert any(i.name == "written because of a signal" for i in asked_for.instants), asked_for.instants
+    assert any(i.name == "written because of the end of tracing" for i in last.instants), last.instants
+    equal((len(last.named("cudaMalloc")), len(last.named("cudaLaunchKernel")), len(last.named("cudaFree"))), (0, 1, 1))
+
+
+def test_the_last_before_an_xid():
+    scenario = f"{SOURCE}/sim/scenarios/driver-future.yaml"
+    with tempfile.TemporaryDirectory() as tmp:
+        traced(f"{tmp}/x.pftrace", f"{SIM}/workload", "launch; sync; sleep 6000", flags=["--last=60s"], env=dict(ENV, GPUSONDE_SIM_SCENARIO=scenario))
+        file = perfetto_of(f"{tmp}/x.1.pftrace")
+    names = {i.name for i in file.instants}
+    assert {"XID 999", "written because of XID 999"} <= names, names
+    equal(len(file.named("cudaLaunchKernel")), 1)
+
+
 def test_lost():
     """A small buffer and a fast program: what is lost is said in the file, to the event."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -232,9 +286,14 @@ def test_hostile_names():
 
 
 def test_refused():
-    for path, status, why in (("x.txt", 2, "it must be a file whose name ends in .pftrace or .json"),
-                              ("/nonexistent/x.json", 1, "cannot write /nonexistent/x.json: No such file or directory")):
-        done = command("trace", f"--timeline={path}", "--", "true", env=ENV)
+    for path, flags, status, why in (("x.txt", [], 2, "it must be a file whose name ends in .pftrace or .json"),
+                                     ("/nonexistent/x.json", [], 1, "cannot write /nonexistent/x.json: No such file or directory"),
+                                     ("/nonexistent/x.json", ["--last=5s"], 1, "cannot write /nonexistent/x.json: No such file or directory"),
+                                     ("x.json", ["--keep=3"], 2, "add --rotate-size or --rotate-time"),
+                                     ("x.json", ["--last=1s", "--rotate-time=1s"], 2, "leave out --rotate-size"),
+                                     ("x.json", ["--last=1h"], 2, "--last cannot be \"1h\": it must be a time from 1s to 10m"),
+                                     ("x.json", ["--rotate-size=1KiB"], 2, "a size of at least 1MiB")):
+        done = command("trace", f"--timeline={path}", *flags, "--", "true", env=ENV)
         equal(done.returncode, status, done.stderr)
         contains(done.stderr, why)
 

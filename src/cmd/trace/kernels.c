@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "cmd/trace/node.h"
-#include "pipeline/pipeline.h"
 #include "view/torch.h"
 
 #define SETTLE_NS (3 * NSEC_PER_SEC)
@@ -215,19 +214,14 @@ int trace_kernels_torch_json(struct trace_kernels *k, struct strbuf *out)
 
 /* ---- events ---- */
 
-const struct kernel *trace_kernels_kernel(struct trace_kernels *k, uint32_t tgid, uint64_t function)
+struct pipeline *trace_kernels_pipeline(struct trace_kernels *k)
 {
-	return pipeline_kernel(k->pipeline, tgid, function);
+	return k->pipeline;
 }
 
 const struct snapshot *trace_kernels_node(const struct trace_kernels *k)
 {
 	return k->node ? trace_node_snapshot(k->node) : NULL;
-}
-
-int trace_kernels_add_spans(struct trace_kernels *k, struct span_sink *sink)
-{
-	return span_sinks_add(pipeline_span_sinks(k->pipeline), sink);
 }
 
 struct event_sink *trace_kernels_sink(struct trace_kernels *k)

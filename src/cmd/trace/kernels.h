@@ -8,9 +8,9 @@
 
 #include <systemd/sd-event.h>
 
-#include "activity/span_sink.h"
 #include "cmd/trace/exec_gate.h"
 #include "config/options.h"
+#include "pipeline/pipeline.h"
 #include "trace/engine.h"
 #include "view/view.h"
 
@@ -33,12 +33,9 @@ DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)
  */
 int trace_kernels_prepare(struct trace_kernels *kernels);
 
-/* The kernel that a launch's function is; NULL: not known, or not yet. Valid during the call. */
-const struct kernel *trace_kernels_kernel(struct trace_kernels *kernels, uint32_t tgid, uint64_t function);
+struct pipeline *trace_kernels_pipeline(struct trace_kernels *kernels);
 /* The newest snapshot of the node; NULL before trace_kernels_prepare(). */
 const struct snapshot *trace_kernels_node(const struct trace_kernels *kernels);
-/* -ENOSPC, as span_sinks_add(). */
-int trace_kernels_add_spans(struct trace_kernels *kernels, struct span_sink *sink);
 
 /* The sink of the engine's events. */
 struct event_sink *trace_kernels_sink(struct trace_kernels *kernels);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cmd/trace/raw_event.h"
+#include "pipeline/raw_event.h"
 #include "view/raw.h"
 
 enum { RAW_FLUSH = 64 << 10 };

@@ -8,7 +8,6 @@
 #include "base/macro.h"
 #include "base/text.h"
 #include "cmd/trace/stacks.h"
-#include "cmd/trace/timeline.h"
 
 #define TIME_MIN_S 0.1
 #define TIME_MAX_S (7 * 86400.0)
@@ -94,27 +93,13 @@ static bool parse_stacks(const struct invocation *inv, enum stack_weight *ret_we
 		return false;
 	}
 	*ret_weight = STACK_LAUNCHES;
-	if (!weight ||
-	    (stack_weight_parse(weight, ret_weight) &&
-	     (*ret_weight != STACK_GPU_TIME || inv->flag[FLAG_KERNELS] || inv->flag[FLAG_TORCH])))
+	if (!weight || (stack_weight_parse(weight, ret_weight) &&
+			(*ret_weight != STACK_GPU_TIME || inv->flag[FLAG_KERNELS] || inv->flag[FLAG_TORCH])))
 		return true;
 	fprintf(stderr,
 		"gpusonde trace: --weight cannot be \"%s\": it must be launches, bytes_copied, bytes_held, "
 		"sync_wait, or with --kernels gpu_time\n",
 		weight);
-	return false;
-}
-
-static bool parse_timeline(const struct invocation *inv, enum timeline_format *ret_format)
-{
-	const char *path = inv->flag[FLAG_TIMELINE];
-
-	if (!path || trace_timeline_format(path, ret_format))
-		return true;
-	fprintf(stderr,
-		"gpusonde trace: --timeline cannot be \"%s\": it must be a file whose name ends in "
-		".pftrace or .json\n",
-		path);
 	return false;
 }
 
@@ -152,7 +137,8 @@ static bool parse_sample(const struct invocation *inv, struct trace_request *req
 		request->stack_shift = (unsigned)__builtin_ctzll(n);
 		return true;
 	}
-	fprintf(stderr, "gpusonde trace: --sample cannot be \"%s\": it must be 2, 4, 8, ... 32768, or "
+	fprintf(stderr,
+		"gpusonde trace: --sample cannot be \"%s\": it must be 2, 4, 8, ... 32768, or "
 		"auto\n",
 		text);
 	return false;
@@ -167,7 +153,7 @@ bool trace_request_parse(const struct invocation *inv, struct trace_request *ret
 	    !parse_time(inv, FLAG_DURATION, &request.duration_ns) ||
 	    !parse_time(inv, FLAG_INTERVAL, &request.interval_ns) || !parse_stacks(inv, &request.weight) ||
 	    !parse_stack_kinds(inv, &request.stack_kinds) || !parse_sample(inv, &request) ||
-	    !parse_timeline(inv, &request.timeline))
+	    !timeline_request_parse(inv, &request.timeline))
 		return false;
 	request.table = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
 	request.live = request.table && (inv->flag[FLAG_TOP] || inv->flag[FLAG_INTERVAL]);

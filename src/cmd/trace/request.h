@@ -7,8 +7,16 @@
 #include <sys/types.h>
 
 #include "config/cmdline.h"
-#include "timeline/timeline.h"
+#include "timeline/files.h"
 #include "view/stacks.h"
+
+struct timeline_request {
+	enum timeline_format format;
+	uint64_t rotate_bytes; /* 0: not by size */
+	int64_t rotate_ns; /* 0: not by time */
+	uint32_t keep; /* files; 0: all */
+	int64_t last_ns; /* only so much is kept, in memory; 0: all is written */
+};
 
 struct trace_request {
 	pid_t pid; /* 0: all processes, or a command */
@@ -20,9 +28,11 @@ struct trace_request {
 	unsigned stack_kinds; /* of --stacks-of: enum trace_stack_kind */
 	unsigned stack_shift; /* of --sample: its logarithm */
 	bool sample_auto; /* --sample=auto */
-	enum timeline_format timeline; /* of --timeline */
+	struct timeline_request timeline;
 	enum stack_weight weight; /* of --stacks FILE.folded */
 };
 
+/* request_timeline.c; as trace_request_parse() */
+bool timeline_request_parse(const struct invocation *invocation, struct timeline_request *ret_request);
 /* False: it is invalid; the cause and the remedy were printed. */
 bool trace_request_parse(const struct invocation *invocation, struct trace_request *ret_request);

@@ -1,33 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * "gpusonde trace --timeline": the calls of each thread, the estimated work of each stream, the GPUs'
- * figures, and what is missing, on one clock. Written as it comes, so that the file opens however tracing
- * ends.
- */
+/* "gpusonde trace --timeline FILE": a timeline (pipeline/recorder.h) in files that open however it ends. */
 #pragma once
 
-#include "activity/event_sink.h"
-#include "activity/span_sink.h"
-#include "blas/blas.h"
 #include "cmd/trace/kernels.h"
-#include "timeline/timeline.h"
+#include "cmd/trace/request.h"
+#include "pipeline/recorder.h"
 
-struct trace_timeline;
+struct timeline_file;
 
-/* The format that a file's name asks for: .pftrace or .json. False: none. */
-bool trace_timeline_format(const char *path, enum timeline_format *ret_format);
+/*
+ * @kernels: name launches, and have the GPUs' figures. -errno, also of opening @path; with @request->last_ns
+ * nothing is written before the end, or before it is asked for.
+ */
+int timeline_file_new(const char *path, const struct timeline_request *request, struct trace_kernels *kernels,
+		      struct timeline_file **ret_file);
+void timeline_file_free(struct timeline_file *file);
+DEFINE_CLEANUP(struct timeline_file *, timeline_file_free, timeline_file_freep)
 
-/* @kernels: name launches, and have the GPUs' figures. -errno, also of opening @path. */
-int trace_timeline_new(const char *path, enum timeline_format format, struct trace_kernels *kernels,
-		       struct trace_timeline **ret_timeline);
-void trace_timeline_free(struct trace_timeline *timeline);
-DEFINE_CLEANUP(struct trace_timeline *, trace_timeline_free, trace_timeline_freep)
-
-/* After those of @kernels and @blas. */
-struct event_sink *trace_timeline_sink(struct trace_timeline *timeline);
-struct span_sink *trace_timeline_spans(struct trace_timeline *timeline);
-void trace_timeline_set_blas(struct trace_timeline *timeline, const struct blas *blas);
+struct trace_timeline *timeline_file_timeline(struct timeline_file *file);
 /* To be called once a second: what has come is written. */
-void trace_timeline_collect(struct trace_timeline *timeline);
-/* *ret_said: what is missing in the file, "" if nothing; valid as long as @timeline. */
-int trace_timeline_finish(struct trace_timeline *timeline, const char **ret_said);
+void timeline_file_collect(struct timeline_file *file);
+/* With last_ns: what is kept is written with the next collection, to a file with a number. */
+void timeline_file_ask(struct timeline_file *file);
+/* *ret_said: what is missing in the file, "" if nothing; valid as long as @file. */
+int timeline_file_finish(struct timeline_file *file, const char **ret_said);

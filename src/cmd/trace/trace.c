@@ -46,7 +46,7 @@ struct tracing {
 	struct stack_sums *stacks; /* NULL: none are recorded */
 	struct trace_blas *blas; /* the same */
 	struct trace_python_figures *python; /* NULL: calls only */
-	struct trace_timeline *timeline; /* NULL: none is written */
+	struct timeline_file *timeline; /* NULL: none is written */
 	struct exec_gate *gate; /* of the command; NULL: none */
 	pid_t pid; /* traced process; 0: all */
 	struct trace_report report;
@@ -208,7 +208,7 @@ static void collect(struct tracing *t)
 	if (t->nccl)
 		trace_nccl_collect(t->nccl);
 	if (t->timeline)
-		trace_timeline_collect(t->timeline);
+		timeline_file_collect(t->timeline);
 	if (t->python)
 		trace_python_again(t->python, t->engine);
 	raw_sink_flush(&t->raw);
@@ -291,6 +291,11 @@ static int on_signal(_unused_ sd_event_source *source, const struct signalfd_sig
 {
 	struct tracing *t = userdata;
 
+	if (info->ssi_signo == SIGUSR1) {
+		if (t->timeline)
+			timeline_file_ask(t->timeline);
+		return 0;
+	}
 	if (!t->gate)
 		return sd_event_exit(t->event, 0);
 	if (info->ssi_signo != SIGINT && info->ssi_signo != SIGQUIT)
@@ -348,7 +353,7 @@ static int add_sinks(struct tracing *t)
 		r = event_sinks_add(sinks, trace_python_sink(t->python));
 	t->raw.blas = trace_blas_of(t->blas);
 	if (r >= 0 && t->timeline)
-		r = event_sinks_add(sinks, trace_timeline_sink(t->timeline));
+		r = event_sinks_add(sinks, trace_timeline_sink(timeline_file_timeline(t->timeline)));
 	if (r >= 0 && t->inv->flag[FLAG_RAW])
 		r = event_sinks_add(sinks, &t->raw.sink);
 	t->ends = (struct event_sink){
@@ -379,9 +384,8 @@ static int start_engine(struct tracing *t)
 		.stacks = t->stacks,
 		.stack_kinds = t->request.stack_kinds,
 		.stack_shift = t->request.stack_shift,
-		.stacks_max = t->request.sample_auto ?
-				      (double)options_number(o, OPT_trace_max_overhead) / 1e6 :
-				      0,
+		.stacks_max =
+			t->request.sample_auto ? (double)options_number(o, OPT_trace_max_overhead) / 1e6 : 0,
 		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->blas || t->python ||
 			  t->stacks || t->timeline || library_user_has_arguments(),
 		.every_call = t->inv->flag[FLAG_RAW] || t->timeline,
@@ -464,17 +468,19 @@ static int start_command(struct tracing *t)
 
 static int start_loop(struct tracing *t)
 {
-	static const int signals[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+	/* The last one is for --last alone. */
+	static const int signals[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1 };
+	size_t n = ARRAY_SIZE(signals) - (t->request.timeline.last_ns == 0);
 	sigset_t set;
 	int r;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+	for (size_t i = 0; i < n; i++)
 		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	r = sd_event_new(&t->event);
-	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(signals); i++)
+	for (size_t i = 0; r >= 0 && i < n; i++)
 		r = sd_event_add_signal(t->event, NULL, signals[i], on_signal, t);
 	if (r >= 0)
 		r = sd_event_add_time_relative(t->event, NULL, CLOCK_MONOTONIC, USEC_PER_SEC, 0, on_second,
@@ -521,10 +527,11 @@ static int start(struct tracing *t)
 static int start_timeline(struct tracing *t)
 {
 	const char *path = t->inv->flag[FLAG_TIMELINE];
-	int r = trace_timeline_new(path, t->request.timeline, t->kernels, &t->timeline);
+	int r = timeline_file_new(path, &t->request.timeline, t->kernels, &t->timeline);
 
 	if (r == 0)
-		r = trace_kernels_add_spans(t->kernels, trace_timeline_spans(t->timeline));
+		r = span_sinks_add(pipeline_span_sinks(trace_kernels_pipeline(t->kernels)),
+				   trace_timeline_spans(timeline_file_timeline(t->timeline)));
 	if (r < 0)
 		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(-r));
 	return r;
@@ -549,7 +556,7 @@ static int start_tracing(struct tracing *t)
 	if (r >= 0 && t->inv->flag[FLAG_PYTHON])
 		r = trace_python_new(&t->python);
 	if (t->timeline)
-		trace_timeline_set_blas(t->timeline, trace_blas_of(t->blas));
+		trace_timeline_set_blas(timeline_file_timeline(t->timeline), trace_blas_of(t->blas));
 	if (r >= 0)
 		r = start_engine(t);
 	if (r >= 0 && t->gate)
@@ -611,7 +618,7 @@ static int write_stacks(struct tracing *t)
 static int write_timeline(struct tracing *t)
 {
 	const char *path = t->inv->flag[FLAG_TIMELINE], *said = "";
-	int r = trace_timeline_finish(t->timeline, &said);
+	int r = timeline_file_finish(t->timeline, &said);
 
 	if (r < 0)
 		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(-r));
@@ -732,7 +739,7 @@ static int run_tracing(struct tracing *t)
 	}
 	exec_gate_free(TAKE_PTR(t->gate));
 	trace_engine_free(TAKE_PTR(t->engine));
-	trace_timeline_free(TAKE_PTR(t->timeline));
+	timeline_file_free(TAKE_PTR(t->timeline));
 	trace_kernels_free(TAKE_PTR(t->kernels));
 	trace_nccl_free(TAKE_PTR(t->nccl));
 	stack_sums_free(TAKE_PTR(t->stacks));

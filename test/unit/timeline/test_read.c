@@ -90,9 +90,9 @@ static int end(void **state)
 
 /* ---- what our writer writes ---- */
 
-static int take(const void *data, size_t n, void *userdata)
+static int take(struct timeline_block *block, void *userdata)
 {
-	strbuf_add(userdata, data, n);
+	strbuf_add(userdata, block->data, block->n);
 	return 0;
 }
 

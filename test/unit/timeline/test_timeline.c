@@ -18,13 +18,14 @@ static unsigned writes;
 static int fails; /* -errno of the next writes */
 static struct timeline *timeline;
 
-static int take(const void *data, size_t n, void *userdata)
+static int take(struct timeline_block *block, void *userdata)
 {
 	assert_ptr_equal(userdata, &written);
+	assert_true(block->events > 0 && block->begin_ns <= block->end_ns);
 	writes++;
 	if (fails)
 		return fails;
-	strbuf_add(&written, data, n);
+	strbuf_add(&written, block->data, block->n);
 	return 0;
 }
 
@@ -157,10 +158,9 @@ static void chrome_has_complete_events(void **state)
 	};
 	assert_int_equal(timeline_add(timeline, &event), 0);
 	assert_int_equal(writes, 0);
-	assert_int_equal(timeline_finish(timeline), 0);
+	assert_int_equal(timeline_flush(timeline), 0);
 	assert_string_equal(
 		written.data,
-		"[\n"
 		"{\"ph\":\"M\",\"pid\":7,\"tid\":0,\"name\":\"process_name\","
 		"\"args\":{\"name\":\"train \\\"x\\\\\"}},\n"
 		"{\"ph\":\"M\",\"pid\":7,\"tid\":8,\"name\":\"thread_name\",\"args\":{\"name\":\"t\"}},\n"
@@ -178,17 +178,32 @@ static void chrome_has_complete_events(void **state)
 		"\"name\":\"launch\","
 		"\"id\":3,\"bp\":\"e\"},\n"
 		"{\"ph\":\"C\",\"pid\":7,\"tid\":0,\"ts\":9.000,\"cat\":\"cuda\",\"name\":\"power\","
-		"\"args\":{\"value\":0.5}}\n"
-		"]\n");
+		"\"args\":{\"value\":0.5}}");
 }
 
-static void an_empty_one_is_valid(void **state)
+static void what_is_forgotten_is_never_meant_again(void **state)
 {
+	struct timeline_event event;
+
 	(void)state;
 	open_as(TIMELINE_CHROME);
+	event = slice(track((struct timeline_track){ .kind = TIMELINE_GROUP, .parent = TIMELINE_NONE }, "a"),
+		      "x", 1, 2);
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	assert_true(timeline_fill(timeline) > 0);
+	assert_int_equal(timeline_forget(timeline), 0);
+	assert_int_equal(writes, 1);
+	assert_true(timeline_fill(timeline) <= 0);
+	event = slice(track((struct timeline_track){ .kind = TIMELINE_GROUP, .parent = TIMELINE_NONE }, "b"),
+		      "y", 3, 4);
+	assert_int_equal(timeline_add(timeline, &event), 0);
 	assert_int_equal(timeline_flush(timeline), 0);
-	assert_int_equal(timeline_finish(timeline), 0);
-	assert_string_equal(written.data, "[]\n");
+	assert_non_null(
+		strstr(written.data,
+		       "\"pid\":1073741824,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"a\"}"));
+	assert_non_null(
+		strstr(written.data,
+		       "\"pid\":1073741825,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"b\"}"));
 }
 
 /* A packet of deflated packets, from @at on; returns what is in it, and moves @at behind it. */
@@ -240,7 +255,7 @@ static void perfetto_blocks_stand_alone(void **state)
 	assert_int_equal(timeline_add(timeline, &event), 0);
 	event = slice(of, "third", 5, 6);
 	assert_int_equal(timeline_add(timeline, &event), 0);
-	assert_int_equal(timeline_finish(timeline), 0);
+	assert_int_equal(timeline_flush(timeline), 0);
 	block = inflate_block(&at, &n);
 	assert_true(block_has(block, n, "first") && block_has(block, n, "train"));
 	assert_false(block_has(block, n, "second"));
@@ -277,7 +292,7 @@ static void long_texts_are_several_blocks(void **state)
 		}
 		assert_int_equal(timeline_add(timeline, &event), 0);
 	}
-	assert_int_equal(timeline_finish(timeline), 0);
+	assert_int_equal(timeline_flush(timeline), 0);
 	for (; at < written.len; before = at) {
 		free(inflate_block(&at, &n));
 		assert_in_range(at - before, 1, (512 << 10) - 1);
@@ -313,7 +328,7 @@ static void a_failed_write_is_told_and_ends_it(void **state)
 	assert_int_equal(timeline_flush(timeline), -ENOSPC);
 	fails = 0;
 	assert_int_equal(timeline_add(timeline, &event), -ENOSPC);
-	assert_int_equal(timeline_finish(timeline), -ENOSPC);
+	assert_int_equal(timeline_flush(timeline), -ENOSPC);
 	assert_int_equal(written.len, 0);
 }
 
@@ -338,7 +353,7 @@ int main(void)
 		TEST(tracks_have_a_limit),
 		TEST(texts_have_a_limit),
 		TEST(chrome_has_complete_events),
-		TEST(an_empty_one_is_valid),
+		TEST(what_is_forgotten_is_never_meant_again),
 		TEST(perfetto_blocks_stand_alone),
 		TEST(long_texts_are_several_blocks),
 		TEST(full_blocks_are_written),

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cmd/trace/timeline_private.h"
+#include "pipeline/timeline_private.h"
 #include "model/torch.h"
 
 static const struct {
@@ -47,7 +47,7 @@ static void add_memory(struct trace_timeline *t, const struct trace_call *call, 
 			   (call->kind & 0xffff) << 1 | (*what == 'r'), &event.track))
 		trace_timeline_add(t, &event);
 	else
-		t->dropped++;
+		t->missing.dropped++;
 }
 
 void timeline_torch_memory(struct trace_timeline *t, const struct trace_call *call, uint32_t process)

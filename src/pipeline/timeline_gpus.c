@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cmd/trace/timeline_private.h"
+#include "pipeline/timeline_private.h"
 
 enum {
 	FIRST_REASON = GPU_EVENT_REASON_GPU_IDLE, /* the rows of one family, one a reason */
@@ -18,13 +18,13 @@ static const struct {
 	const char *name;
 } counters[] = {
 #define COUNTER(metric_, name_) { GPU_##metric_, name_ },
-#include "cmd/trace/timeline_counters.def"
+#include "pipeline/timeline_counters.def"
 #undef COUNTER
 };
 
 struct timeline_gpu {
 	char uuid[TRACED_UUID];
-	uint32_t index, track; /* track: TIMELINE_NONE: no room for one */
+	uint32_t index, track; /* track: TIMELINE_NONE: forgotten */
 	bool instance;
 	bool seen; /* in the newest snapshot, with a fresh reading */
 	int64_t sampled_ns;
@@ -43,6 +43,7 @@ static struct timeline_gpu *gpu_find(const struct trace_timeline *t, const char 
 	return NULL;
 }
 
+/* NULL: no room. */
 static struct timeline_gpu *gpu_get(struct trace_timeline *t, const struct entity *e)
 {
 	struct timeline_track track = { .kind = TIMELINE_GROUP, .parent = TIMELINE_NONE };
@@ -51,15 +52,18 @@ static struct timeline_gpu *gpu_get(struct trace_timeline *t, const struct entit
 	struct timeline_gpu *gpu = gpu_find(t, uuid);
 	char name[sizeof(e->id.name) + 32];
 
-	if (gpu || t->gpus_n == GPUS_MAX || !uuid[0])
+	if ((gpu && gpu->track != TIMELINE_NONE) || !uuid[0] || (!gpu && t->gpus_n == GPUS_MAX))
 		return gpu;
-	gpu = &t->gpus[t->gpus_n];
-	*gpu = (struct timeline_gpu){ .index = e->id.index, .instance = instance };
-	snprintf(gpu->uuid, sizeof(gpu->uuid), "%s", uuid);
+	if (!gpu) {
+		gpu = &t->gpus[t->gpus_n];
+		*gpu = (struct timeline_gpu){ .index = e->id.index, .instance = instance };
+		snprintf(gpu->uuid, sizeof(gpu->uuid), "%s", uuid);
+	}
 	snprintf(name, sizeof(name), "GPU %" PRIu32 " %s", gpu->index, instance ? uuid : e->id.name);
 	if (!trace_timeline_text(t, name, &track.name) || !trace_timeline_track(t, &track, &gpu->track))
 		return NULL;
-	t->gpus_n++;
+	if (gpu == &t->gpus[t->gpus_n])
+		t->gpus_n++;
 	return gpu;
 }
 
@@ -169,7 +173,9 @@ static void take_xids(struct trace_timeline *t, const struct snapshot *s)
 		if (trace_timeline_text(t, name, &event.name))
 			trace_timeline_add(t, &event);
 		else
-			t->dropped++;
+			t->missing.dropped++;
+		if (t->xid)
+			t->xid(xid->code, t->xid_userdata);
 	}
 	t->xids_begun = true;
 }
@@ -182,7 +188,7 @@ static void end_reasons(struct trace_timeline *t, struct timeline_gpu *gpu, uint
 			end_reason(t, gpu, reason, time_ns);
 }
 
-void trace_timeline_gpus(struct trace_timeline *t, const struct snapshot *s)
+void trace_timeline_node(struct trace_timeline *t, const struct snapshot *s)
 {
 	/* A snapshot that an agent has sent has these times only. */
 	int64_t offset_ns = clock_real_ns() - clock_mono_ns();
@@ -208,6 +214,17 @@ void trace_timeline_gpus(struct trace_timeline *t, const struct snapshot *s)
 		if (!t->gpus[i].seen && t->gpus[i].sampled_ns > offset_ns)
 			end_reasons(t, &t->gpus[i], (uint64_t)(t->gpus[i].sampled_ns - offset_ns));
 	take_xids(t, s);
+}
+
+void timeline_gpus_forget(struct trace_timeline *t)
+{
+	for (uint32_t i = 0; i < t->gpus_n; i++) {
+		struct timeline_gpu *gpu = &t->gpus[i];
+
+		gpu->track = TIMELINE_NONE;
+		memset(gpu->counters, 0, sizeof(gpu->counters));
+		memset(gpu->reasons, 0, sizeof(gpu->reasons));
+	}
 }
 
 void trace_timeline_gpus_end(struct trace_timeline *t)

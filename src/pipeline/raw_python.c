@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/trace/raw_python.h"
+#include "pipeline/raw_python.h"
 
 #include "model/python.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/trace/raw_nccl.h"
+#include "pipeline/raw_nccl.h"
 
 #include "model/nccl.h"
 

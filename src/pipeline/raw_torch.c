@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/trace/raw_torch.h"
+#include "pipeline/raw_torch.h"
 
 #include "model/torch.h"
 #include "torch/name.h"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared by timeline.c (calls and spans) and timeline_gpus.c (the GPUs' figures). */
+/* Shared by the files of timelines: timeline.c and timeline_*.c. */
 #pragma once
 
 #include "base/hashmap.h"
 #include "base/row_list.h"
-#include "cmd/trace/timeline.h"
+#include "pipeline/raw_event.h"
+#include "pipeline/timeline.h"
 
 enum {
 	WAITING_MAX = 1 << 14, /* launches whose kernels have no name yet */
@@ -12,6 +13,9 @@ enum {
 	FLOWS_MAX = 1 << 16, /* begun and not ended; beyond, those begun before get no arrow */
 	GPUS_MAX = 256,
 };
+
+/* Of texts or tracks: what is fuller is forgotten, since an agent runs for months. */
+#define FORGET_AT 0.25
 
 struct waiting {
 	struct timeline_event event;
@@ -37,9 +41,11 @@ struct trace_timeline {
 	struct event_sink sink;
 	struct span_sink spans;
 	struct timeline *timeline;
-	struct trace_kernels *kernels;
+	struct pipeline *pipeline;
 	const struct blas *blas; /* NULL: not traced */
-	int fd;
+	uint32_t pid; /* 0: of all processes */
+	void (*xid)(uint32_t code, void *userdata); /* NULL: nobody wants to know */
+	void *xid_userdata;
 	struct row_list processes; /* struct timeline_process */
 	struct hashmap process_by; /* by PID: of those that run */
 	/* By a process's track and what is of it. */
@@ -55,10 +61,15 @@ struct trace_timeline {
 	uint32_t gpus_n;
 	struct hashmap xid_by; /* counts that are known, by GPU and code */
 	bool xids_begun;
-	uint64_t dropped, cut, lost; /* cut: arguments and names that were left out */
-	bool emptied; /* the file, of what was in it */
-	struct strbuf said;
+	struct trace_timeline_missing missing;
 };
+
+static inline struct timeline_process *timeline_process_at(const struct trace_timeline *t, uint32_t index)
+{
+	return &((struct timeline_process *)t->processes.list)[index];
+}
+
+/* ---- timeline_tracks.c ---- */
 
 /* Counts what the timeline refuses. */
 void trace_timeline_add(struct trace_timeline *timeline, const struct timeline_event *event);
@@ -69,18 +80,55 @@ bool trace_timeline_key(struct trace_timeline *timeline, const char *literal, ui
 bool trace_timeline_track(struct trace_timeline *timeline, const struct timeline_track *track,
 			  uint32_t *ret_track);
 
+/* For maps of what is of a process. */
+uint64_t timeline_key_in(uint32_t process, uint64_t id);
+/* Index of the process; its first event, which has the name, may have been lost. */
+bool timeline_process_of(struct trace_timeline *timeline, uint32_t tgid, uint32_t *ret_process);
+/* The first event of a process, or of what it has become by exec. */
+bool timeline_process_begins(struct trace_timeline *timeline, const struct trace_process *event);
+void timeline_over(uint32_t tgid, uint64_t incarnation, void *userdata);
+bool timeline_has_room(const struct trace_timeline *timeline, uint32_t process);
 /* A track of a process (its index), made at its first use; @id: what it is of its kind there. */
 bool timeline_child(struct trace_timeline *timeline, uint32_t process, struct timeline_track *track,
 		    const char *name, struct hashmap *by, uint64_t id, uint32_t *ret_track);
+bool timeline_thread(struct trace_timeline *timeline, const struct trace_header *event, uint32_t *ret_process,
+		     uint32_t *ret_track);
 
-/* timeline_layers.c */
+void timeline_mark(struct trace_timeline *timeline, uint32_t track, const char *text, uint64_t time_ns);
+
+/* ---- timeline_args.c ---- */
+
+void timeline_put_arg(struct trace_timeline *timeline, struct timeline_event *event, const char *literal,
+		      enum timeline_arg_type type, uint64_t value);
+void timeline_put_text_arg(struct trace_timeline *timeline, struct timeline_event *event, const char *literal,
+			   const char *text);
+/* What the call was given. */
+void timeline_put_operands(struct trace_timeline *timeline, struct timeline_event *event,
+			   const struct raw_event *raw);
+
+/* ---- timeline_calls.c ---- */
+
+int timeline_event(const struct trace_header *event, uint32_t size, void *userdata);
+/* Launches whose kernel has a name by now, and those that have waited for a second or more. */
+void timeline_add_waiting(struct trace_timeline *timeline, bool all);
+
+/* ---- timeline_layers.c ---- */
+
 /* Sets the name and category of an event that is not the call of its function; false: it is. */
 bool timeline_layer_name(struct trace_timeline *timeline, const struct trace_header *header,
 			 struct timeline_event *event, bool *ret_made);
 void timeline_torch_memory(struct trace_timeline *timeline, const struct trace_call *call, uint32_t process);
 
-/* timeline_gpus.c */
-void trace_timeline_gpus(struct trace_timeline *timeline, const struct snapshot *snapshot);
+/* ---- timeline_spans.c ---- */
+
+/* Launches into a stream that its next span covers: they and it have one number. 0: not known. */
+uint64_t timeline_flow(struct trace_timeline *timeline, uint32_t process, uint64_t stream, bool ends);
+int timeline_span(const struct span *span, void *userdata);
+
+/* ---- timeline_gpus.c ---- */
+
+/* Their tracks are forgotten. */
+void timeline_gpus_forget(struct trace_timeline *timeline);
 /* What goes on until the end. */
 void trace_timeline_gpus_end(struct trace_timeline *timeline);
 /* "GPU 0"; "" if unknown. */

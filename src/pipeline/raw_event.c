@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/trace/raw_event.h"
+#include "pipeline/raw_event.h"
 
 #include <string.h>
 
-#include "cmd/trace/raw_blas.h"
-#include "cmd/trace/raw_nccl.h"
-#include "cmd/trace/raw_python.h"
-#include "cmd/trace/raw_torch.h"
+#include "pipeline/raw_blas.h"
+#include "pipeline/raw_nccl.h"
+#include "pipeline/raw_python.h"
+#include "pipeline/raw_torch.h"
 #include "nccl/nccl.h"
 #include "python/figures.h"
 #include "torch/torch.h"

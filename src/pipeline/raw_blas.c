@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/trace/raw_blas.h"
+#include "pipeline/raw_blas.h"
 
 static void number_add(struct raw_event *raw, const char *name, uint64_t value, const char *text)
 {

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpusonde record: the agent's timelines have the calls that the agent counted, in a folder where nobody else can put anything."""
+import collections
+import json
+import os
+import stat
+
+from lib import perfetto
+from lib.e2e import Agent, Skip, contains, equal, run, wait_for
+from lib.traced import SCENARIO, Workload, begun, probed_when_loaded
+
+
+def tracing(*flags, **kwargs):
+    if os.geteuid() != 0:
+        raise Skip("tracing needs root")
+    return Agent("--trace-enabled", "yes", *flags, scenario=SCENARIO, **kwargs)
+
+
+def record(agent, *words, status=0):
+    done = agent.cli("record", *words)
+    equal(done.returncode, status, done.stdout + done.stderr)
+    return done
+
+
+def state(agent):
+    return json.loads(record(agent, "status", "--json").stdout)
+
+
+def perfetto_of(path):
+    with open(path, "rb") as file:
+        return perfetto.read(file.read())
+
+
+def calls_of(timeline, pid):
+    """api -> calls of a process."""
+    return collections.Counter(e.name for e in timeline.slices + timeline.instants if e.track.kind == "thread" and e.track.pid == pid)
+
+
+def test_what_is_recorded():
+    with tracing() as agent:
+        begun(agent)
+        with Workload(agent, "api driver; init; alloc 4096; pause; repeat 50; launch; end; sync; copy h2d 4096; free all; pause") as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            workload.ready()
+            before = {call: n for call, (n, _, _) in workload.truth().items()}
+            path = record(agent, "start").stdout.removeprefix("recording to ").strip()
+            again = record(agent, "start", status=1)
+            contains(again.stderr, "a recording runs already")
+            assert state(agent)["recording"]
+            workload.go_on()
+            workload.ready()
+            all_of_it = {call: n for call, (n, _, _) in workload.truth().items()}
+            equal(record(agent, "stop").stdout.strip(), path)
+            status = state(agent)
+            workload.end()
+        contains(record(agent, "stop", status=1).stderr, "nothing is recorded")
+        timeline = perfetto_of(path)
+        folder = os.stat(os.path.dirname(path))
+        file = os.stat(path)
+    equal((status["recording"], status["timeline"]["written"], status["timeline"]["error"]), (False, True, ""))
+    equal(status["missing"], {"lost": 0, "dropped": 0, "cut": 0, "unwritten": 0})
+    equal(os.path.dirname(path), f"{agent.tmp}/state/timelines")
+    equal((stat.S_IMODE(folder.st_mode) & 0o027, stat.S_IMODE(file.st_mode) & 0o137), (0, 0), "rights of others")
+    found = calls_of(timeline, workload.process.pid)
+    wanted = {call: n - before.get(call, 0) for call, n in all_of_it.items() if n > before.get(call, 0)}
+    equal({call: found[call] for call in wanted}, wanted)
+    equal([call for call in before if call not in wanted and found[call]], [], "calls from before it began")
+    marks = [i.name for i in timeline.instants if i.track.name == "gpusonde"]
+    assert any("the recording begins" in mark for mark in marks), marks
+
+
+def test_limits():
+    """It ends by itself; another process's calls are not in it."""
+    with tracing() as agent:
+        begun(agent)
+        path = record(agent, "start", "--duration", "1s", "--pid", str(os.getpid())).stdout.split()[-1]
+        with Workload(agent, "api driver; init; repeat 20; launch; end; sync; pause") as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            workload.ready()
+            wait_for(lambda: (s := state(agent)) and not s["recording"] and s["timeline"]["written"], "the end of the recording")
+            workload.end()
+        timeline = perfetto_of(path)
+    equal([t for t in timeline.tracks.values() if t.kind == "thread"], [])
+    for words, why in ((["start", "--duration", "never"], "duration must be"), (["start", "--pid", "0"], "pid must be"), (["last"], "timeline.last")):
+        with tracing() as agent:
+            begun(agent)
+            contains(record(agent, *words, status=1).stderr, why)
+
+
+def test_the_last_is_written_when_asked():
+    with tracing("--timeline-last", "60s") as agent:
+        begun(agent)
+        with Workload(agent, "api driver; init; repeat 20; launch; end; sync; pause") as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            workload.ready()
+            wait_for(lambda: state(agent)["kept_bytes"] > 0, "something to be kept")
+            path = record(agent, "last").stdout.strip()
+            workload.end()
+        equal(state(agent)["recording"], False)
+        timeline = perfetto_of(path)
+    assert any(i.name == "written because of request" for i in timeline.instants), timeline.instants
+    equal(calls_of(timeline, workload.process.pid)["cuLaunchKernel"], 20)
+
+
+def test_an_unsafe_folder_is_refused():
+    for prepare in (lambda path: os.chmod(path, 0o777), lambda path: os.chown(path, 12345, 12345)):
+        with tracing("--trace-buffer", "8MiB") as agent:
+            begun(agent)
+            folder = f"{agent.tmp}/state/timelines"
+            os.makedirs(folder, exist_ok=True)
+            prepare(folder)
+            contains(record(agent, "start", status=1).stderr, "others can write to it")
+            equal(os.listdir(folder), [])
+            wait_for(lambda: not state(agent)["recording"], "the recording to be given up") # noqa: B023
+
+
+def test_a_link_in_place_of_the_folder_is_refused():
+    with tracing() as agent:
+        begun(agent)
+        os.makedirs(f"{agent.tmp}/elsewhere")
+        os.symlink(f"{agent.tmp}/elsewhere", f"{agent.tmp}/state/timelines")
+        contains(record(agent, "start", status=1).stderr, "timeline.directory")
+        equal(os.listdir(f"{agent.tmp}/elsewhere"), [])
+
+
+def test_nothing_is_traced():
+    with Agent() as agent:
+        contains(record(agent, "start", status=1).stderr, "nothing is traced")
+
+
+if __name__ == "__main__":
+    run()
