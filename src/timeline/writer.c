@@ -71,7 +71,7 @@ static bool take_queue(struct timeline_writer *w)
 	return w->current.n > 0;
 }
 
-static void tell(struct timeline_writer *w, const struct timeline_block *block, int r)
+static void writer_tell(struct timeline_writer *w, const struct timeline_block *block, int r)
 {
 	pthread_mutex_lock(&w->lock);
 	if (block)
@@ -91,7 +91,7 @@ static void write_current(struct timeline_writer *w)
 	for (uint32_t i = 0; i < w->current.n; i++) {
 		struct timeline_block *block = block_at(&w->current, i);
 
-		tell(w, block, timeline_files_write(&w->files, block));
+		writer_tell(w, block, timeline_files_write(&w->files, block));
 		timeline_block_unref(block);
 	}
 	row_list_clear(&w->current);
@@ -104,10 +104,10 @@ static void *writer_thread(void *userdata)
 	/* The files are those of a user, or in a folder of the agent's user. */
 	capabilities_lower_thread();
 	if (!w->opened)
-		tell(w, NULL, timeline_files_open(&w->files, &w->files.config));
+		writer_tell(w, NULL, timeline_files_open(&w->files, &w->files.config));
 	while (take_queue(w))
 		write_current(w);
-	tell(w, NULL, timeline_files_end(&w->files));
+	writer_tell(w, NULL, timeline_files_end(&w->files));
 	pthread_mutex_lock(&w->lock);
 	w->status.done = true;
 	pthread_cond_broadcast(&w->changed);
