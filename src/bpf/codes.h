@@ -47,7 +47,8 @@ static __always_inline void code_fill(struct trace_code *event, const struct tra
 			  event->name_text, sizeof(event->name_text));
 	read &= text_read(python, user_word(code + python->code_from + python->code_file), &event->file,
 			  event->file_text, sizeof(event->file_text));
-	n = user_word(lines + python->bytes_size);
+	n = 0;
+	read &= bpf_probe_read_user(&n, sizeof(n), (void *)(lines + python->bytes_size)) == 0;
 	event->lines_total = n >> 31 ? 1U << 31 : n;
 	SHOW_BOUND(n);
 	if (n > capacity)

@@ -285,6 +285,7 @@ static int add_event(struct stack_sums *s, const struct trace_header *event)
 	s->frameless += event->stack == TRACE_STACK_LOST || event->stack == TRACE_STACK_AMBIGUOUS ||
 			event->stack == TRACE_STACK_UNREAD || s->rows[row].path == PYTHON_PATH_UNKNOWN ||
 			s->rows[row].path == PYTHON_PATH_MORE;
+	s->rows[row].weights[STACK_CALLS] += (double)(1U << shift);
 	if (event->type == TRACE_EVENT_CALL)
 		return add_call(s, (const struct trace_call *)event, row, (double)(1U << shift));
 	if (((const struct trace_launch *)event)->result == 0)

@@ -293,13 +293,18 @@ static struct code *code_room(struct python_stacks *s, uint32_t n)
 	return NULL;
 }
 
+static bool text_is_valid(const struct trace_text *text)
+{
+	return text->width == 1 || text->width == 2 || text->width == 4;
+}
+
 static int on_code(struct python_stacks *s, const struct trace_code *event)
 {
 	struct code *known = code_find(s, event->header.tgid, event->code, event->check), *code, new;
 	int r;
 
-	if (event->unread)
-		return 0; /* comes again, with the next stack that has it */
+	if (event->unread || !text_is_valid(&event->name) || !text_is_valid(&event->file))
+		return 0; /* comes again, with the next stack that has it; or is no function */
 	if (known)
 		code_drop(s, known);
 	new = (struct code){

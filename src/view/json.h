@@ -14,6 +14,7 @@
  *   json_operators.c  operators of PyTorch
  *   json_calls.c    traced calls; the document of "gpusonde trace --json"
  *   json_kernels.c  kernels launched by traced processes
+ *   json_lines.c    calls by line of Python, for "gpusonde trace --python --json"
  *
  * jansson reports failure at every step; here a failure is recorded in the json_maker, as in a strbuf.
  */

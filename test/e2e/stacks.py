@@ -188,7 +188,7 @@ def test_page():
     page = written("x.html").decode()
     rows = json.loads(re.search(r'<script type="application/json" id="data">\n(.*?)</script>', page, re.S)[1])
     row, = [r for r in rows["rows"] if rows["texts"][r[2]] == "cudaMalloc" and r[6] == 5000]
-    places = [rows["places"][place] for place in row[8:]]
+    places = [rows["places"][place] for place in row[3 + len(rows["weights"]):]]
     equal([(rows["texts"][name], rows["texts"][file], line) for name, file, line in places],
           [("<module>", "<string>", 17), ("main", "<string>", 12), ("allocate", "<string>", 6)])
     equal(len(set(rows["texts"])), len(rows["texts"]), "texts")
@@ -314,12 +314,30 @@ def test_gpu_time():
     assert times["often"] > times["seldom"] > 0, times
 
 
+def test_lines():
+    """--python alone: which line calls what, itself and by what it calls."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        python = shutil.which("python3", path="/usr/bin") or "python3"
+        done = command("trace", "--python", "--json", f"--output={tmp}/x", "--", python, "-c", PROGRAM, env=ENV)
+        equal(done.returncode, 0, done.stderr)
+        with open(f"{tmp}/x", encoding="utf-8") as file:
+            lines = json.load(file)["lines"]
+        table = command("trace", "--python", "--output=-", "--", python, "-c", PROGRAM, env=ENV).stdout
+    equal([(l["line"], l["function"], l["calls_itself"], l["calls"], l["bytes_held"], l["bytes_copied"]) for l in lines],
+          [(6, "allocate", 2, 2, 5000, 0), (10, "copy", 2, 2, 0, 340), (16, "main", 1, 1, 0, 0), (17, "<module>", 0, 5, 5000, 340), (12, "main", 0, 2, 5000, 0),
+           (13, "main", 0, 1, 0, 300), (14, "main", 0, 1, 0, 40)], "lines")
+    equal([l["apis"] for l in lines[:3]], [[{"api": api, "count": n}] for api, n in (("cudaMalloc", 2), ("cudaMemcpy", 2), ("cudaDeviceSynchronize", 1))], "functions of CUDA")
+    assert lines[2]["sync_wait"] > 0 and all(l["file"] == "<string>" for l in lines), lines
+    assert re.search(r"<string>:6 +allocate +2 +2 +0 +- +4\.9 KiB", table), table
+
+
 def test_refused():
     for flags, why in ((["--stacks=x.txt"], "it must be a file whose name ends in"), (["--weight=launches"], "--weight is of --stacks"),
                        (["--stacks=x.html", "--weight=launches"], "other files have all"),
                        (["--stacks-of=all"], "--stacks-of is of --stacks"), (["--stacks=x.html", "--stacks-of=c"], "it must be python, native or all"),
-                       (["--sample=2"], "--sample is of --stacks"), (["--stacks=x.html", "--sample=3"], "it must be 2, 4, 8, ... 32768, or auto"),
-                       (["--stacks=x.folded", "--weight=time"], "it must be launches, bytes_copied, bytes_held, sync_wait, or with --kernels gpu_time"),
+                       (["--sample=2"], "--sample is of --stacks and --python"), (["--stacks=x.html", "--sample=3"], "it must be 2, 4, 8, ... 32768, or auto"),
+                       (["--stacks=x.folded", "--weight=time"], "it must be launches, bytes_copied, bytes_held, sync_wait, calls, or with --kernels gpu_time"),
                        (["--stacks=x.folded", "--weight=gpu_time"], "or with --kernels gpu_time")):
         done = command("trace", *flags, "--", "true")
         equal(done.returncode, 2, done.stderr)

@@ -68,8 +68,8 @@ static bool is_contradictory(const struct invocation *inv)
 		why = "--weight is of --stacks FILE.folded: add it, or leave out --weight";
 	else if (inv->flag[FLAG_STACKS_OF] && !inv->flag[FLAG_STACKS])
 		why = "--stacks-of is of --stacks: add it, or leave out --stacks-of";
-	else if (inv->flag[FLAG_SAMPLE] && !inv->flag[FLAG_STACKS])
-		why = "--sample is of --stacks: add it, or leave out --sample";
+	else if (inv->flag[FLAG_SAMPLE] && !inv->flag[FLAG_STACKS] && !inv->flag[FLAG_PYTHON])
+		why = "--sample is of --stacks and --python: add one, or leave out --sample";
 	if (why)
 		fprintf(stderr, "gpusonde trace: %s\n", why);
 	return why;
@@ -98,7 +98,7 @@ static bool parse_stacks(const struct invocation *inv, enum stack_weight *ret_we
 		return true;
 	fprintf(stderr,
 		"gpusonde trace: --weight cannot be \"%s\": it must be launches, bytes_copied, bytes_held, "
-		"sync_wait, or with --kernels gpu_time\n",
+		"sync_wait, calls, or with --kernels gpu_time\n",
 		weight);
 	return false;
 }
@@ -113,7 +113,10 @@ static bool parse_stack_kinds(const struct invocation *inv, unsigned *ret_kinds)
 		{ "native", TRACE_STACK_NATIVE },
 		{ "all", TRACE_STACK_PYTHON | TRACE_STACK_NATIVE },
 	};
-	const char *text = inv->flag[FLAG_STACKS_OF] ? inv->flag[FLAG_STACKS_OF] : "all";
+	/* --python alone wants lines of Python. */
+	const char *text = inv->flag[FLAG_STACKS_OF] ? inv->flag[FLAG_STACKS_OF] :
+			   inv->flag[FLAG_STACKS]    ? "all" :
+						       "python";
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (strcmp(text, names[i].name) == 0) {

@@ -12,6 +12,8 @@
 #include "base/fd.h"
 #include "base/raised.h"
 #include "python/stacks.h"
+#include "view/lines.h"
+#include "view/table.h"
 
 /* Of pprof and the page, which say each text once. */
 enum { PIECE = 1 << 20 };
@@ -141,4 +143,29 @@ int trace_stacks_write(struct stack_sums *stacks, struct trace_engine *engine, c
 		return -ENOMEM;
 	*ret_said = said;
 	return 0;
+}
+
+int trace_stacks_table(struct stack_sums *stacks, struct trace_engine *engine,
+		       const struct table_options *options, size_t rows, struct strbuf *out)
+{
+	_cleanup_(stack_view_freep) struct stack_view *view = NULL;
+	int r;
+
+	trace_engine_drain(engine);
+	r = stack_sums_view(stacks, 0, 0, &view);
+	if (r == 0)
+		r = table_lines(&view->page, options, rows, out);
+	if (r == 0 && view->page.incomplete)
+		table_line(options, out, COLOUR_BAD, view->page.incomplete);
+	return r;
+}
+
+int trace_stacks_json(struct stack_sums *stacks, struct trace_engine *engine, struct strbuf *out)
+{
+	_cleanup_(stack_view_freep) struct stack_view *view = NULL;
+	int r;
+
+	trace_engine_drain(engine);
+	r = stack_sums_view(stacks, 0, 0, &view);
+	return r == 0 ? json_lines(&view->page, out) : r;
 }

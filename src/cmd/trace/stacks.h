@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* "gpusonde trace --stacks": what each stack of calls costs (pipeline/stacks.h), written as a file. */
+/*
+ * "gpusonde trace --stacks": what each stack of calls costs (pipeline/stacks.h), written as a file; and
+ * "--python": which lines of Python make the calls.
+ */
 #pragma once
 
 #include "pipeline/stacks.h"
 #include "view/stacks.h"
+#include "view/view.h"
 
 enum trace_stacks_format {
 	TRACE_STACKS_FOLDED,
@@ -21,3 +25,8 @@ int trace_stacks_new(sd_event *event, unsigned kinds, struct stack_sums **ret_st
  */
 int trace_stacks_write(struct stack_sums *stacks, struct trace_engine *engine, const char *path,
 		       enum stack_weight weight, char **ret_said);
+/* Lines of Python. -ENOMEM/-E2BIG. */
+int trace_stacks_table(struct stack_sums *stacks, struct trace_engine *engine,
+		       const struct table_options *options, size_t rows, struct strbuf *out);
+/* The value of the member `lines`. */
+int trace_stacks_json(struct stack_sums *stacks, struct trace_engine *engine, struct strbuf *out);

@@ -37,6 +37,8 @@
 #include "trace/attach.h"
 #include "view/table.h"
 
+enum { LINES = 40, LINES_LIVE = 10 /* of Python, in the table */ };
+
 struct tracing {
 	struct invocation *inv;
 	sd_event *event;
@@ -180,6 +182,9 @@ static int draw(struct tracing *t, int to, double seconds)
 		r = trace_blas_table(t->blas, t->engine, &options, &out);
 	if (r == 0 && t->python)
 		r = trace_python_table(t->python, t->engine, &options, &out);
+	if (r == 0 && t->python)
+		r = trace_stacks_table(t->stacks, t->engine, &options, seconds > 0 ? LINES_LIVE : LINES,
+				       &out);
 	if (r == 0)
 		table_trace_status(&summary, &options, &out);
 	if (r == 0)
@@ -245,6 +250,8 @@ static int put_json(struct tracing *t)
 	if (r == 0 && t->python) {
 		strbuf_adds(&out, ",\"python\":");
 		r = trace_python_json(t->python, t->engine, &out);
+		strbuf_adds(&out, ",\"lines\":");
+		r = r == 0 ? trace_stacks_json(t->stacks, t->engine, &out) : r;
 	}
 	strbuf_adds(&out, "}\n");
 	if (r == 0)
@@ -546,7 +553,7 @@ static int start_tracing(struct tracing *t)
 		r = start_kernels(t);
 	if (r >= 0 && t->inv->flag[FLAG_TIMELINE])
 		r = start_timeline(t);
-	if (r >= 0 && t->inv->flag[FLAG_STACKS]) {
+	if (r >= 0 && (t->inv->flag[FLAG_STACKS] || t->inv->flag[FLAG_PYTHON])) {
 		r = trace_stacks_new(t->event, t->request.stack_kinds, &t->stacks);
 		if (r < 0)
 			fprintf(stderr, "gpusonde trace: stacks cannot be recorded: %s\n", strerror(-r));
@@ -635,7 +642,7 @@ static int trace_finish(struct tracing *t)
 	if (t->kernels)
 		trace_kernels_settle(t->kernels, t->engine);
 	collect(t);
-	wrote = t->stacks ? write_stacks(t) : 0;
+	wrote = t->inv->flag[FLAG_STACKS] ? write_stacks(t) : 0;
 	if (t->timeline)
 		wrote = MIN(wrote, write_timeline(t));
 	report_unmatched();

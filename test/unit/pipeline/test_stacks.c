@@ -60,6 +60,7 @@ static void send_named(struct stack_sums *sums, uint32_t tgid, uint32_t id, cons
 	code->first_line = line;
 	memcpy(code->name_text, name, n);
 	code->name = (struct trace_text){ 1, (uint16_t)n, (uint32_t)n };
+	code->file.width = 1;
 	send(sums, &code->header, code_size);
 	stack->header = (struct trace_header){ .type = TRACE_EVENT_STACK, .tgid = tgid, .stack = id };
 	stack->n = 1;

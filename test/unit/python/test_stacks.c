@@ -116,6 +116,25 @@ static void assert_path(const struct python_stacks *stacks, uint32_t id, const c
 	assert_string_equal(text, expected);
 }
 
+/* A text of characters that are of no width is none: nothing is told of its function. */
+static void test_text_of_no_width(void **state)
+{
+	struct python_stacks *stacks = *state;
+	const struct trace_frame frame = { CODE, 0, CHECK };
+	struct trace_code *event = calloc(1, sizeof(*event) + TRACE_LINES_SMALL);
+
+	assert_non_null(event);
+	event->header.type = TRACE_EVENT_CODE;
+	event->header.tgid = PID;
+	event->code = CODE;
+	event->check = CHECK;
+	event->name = event->file = (struct trace_text){ 3, 6, 6 };
+	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL), 0);
+	free(event);
+	send_stack(stacks, PID, ID, &frame, 1, 0);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 0), "[unknown function]");
+}
+
 static uint32_t native_name(const struct trace_native *event, uint32_t i, void *userdata)
 {
 	assert_int_equal(event->pcs[i], 0x500000 + i);
@@ -377,6 +396,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_text_of_no_width, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_merged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interleaved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_guessed, setup, teardown),

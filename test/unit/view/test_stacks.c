@@ -110,7 +110,7 @@ static void test_html(void **state)
 	assert_null(strstr(data, "x&"));
 	assert_non_null(strstr(data, "\"estimated\":true,\"incomplete\":\"\\u003cb\\u003e\""));
 	/* PID, process, call, weights, places; each text is there once. */
-	assert_non_null(strstr(data, "[7,0,1,2,0,0,1000000000000000,0,0,1],\n[7,0,2,2,0,0,0,0,2]],\n"));
+	assert_non_null(strstr(data, "[7,0,1,2,0,0,1000000000000000,0,0,0,1],\n[7,0,2,2,0,0,0,0,0,2]],\n"));
 	assert_non_null(strstr(data, "\"places\":[[3,4,3],[5,6,0],[7,8,0]],\n\"texts\":[\n\"python3 7\",\n"));
 	assert_non_null(strstr(data, "\"\\u003c/script\\u003e\",\n\"x\\u0026\\u0022y\\u0027.py\",\n"));
 	assert_null(strstr(strstr(data, "python3 7") + 1, "python3 7"));
