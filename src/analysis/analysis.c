@@ -59,7 +59,9 @@ uint32_t analysis_seen(const struct analysis *analysis)
 
 uint32_t analysis_missing(const struct analysis *analysis, enum analysis_rule rule)
 {
-	return analysis_rules[rule].needs & ~analysis->seen;
+	const struct analysis_rule_row *row = &analysis_rules[rule];
+
+	return row->any && row->needs & analysis->seen ? 0 : row->needs & ~analysis->seen;
 }
 
 const struct analysis_counts *analysis_counts(const struct analysis *analysis)

@@ -153,6 +153,7 @@ struct analysis_rule_row {
 	const char *title; /* one line */
 	const char *remedy;
 	uint32_t needs; /* bits of enum analysis_evidence */
+	bool any; /* one of them is enough */
 };
 extern const struct analysis_rule_row analysis_rules[FINDING_RULES];
 

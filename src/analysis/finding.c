@@ -2,12 +2,15 @@
 /* The list of findings, and the rules that make them at the end of a window. */
 #include "analysis/private.h"
 
-#define NEEDS_1(a_) (1U << EVIDENCE_##a_)
-#define NEEDS_2(a_, b_) (NEEDS_1(a_) | NEEDS_1(b_))
-#define NEEDS_3(a_, b_, c_) (NEEDS_1(a_) | NEEDS_2(b_, c_))
-#define NEEDS_4(a_, b_, c_, d_) (NEEDS_2(a_, b_) | NEEDS_2(c_, d_))
-#define NEEDS_N(a_, b_, c_, d_, n_, ...) n_
-#define NEEDS(...) NEEDS_N(__VA_ARGS__, NEEDS_4, NEEDS_3, NEEDS_2, NEEDS_1, )(__VA_ARGS__)
+#define BITS_1(a_) (1U << EVIDENCE_##a_)
+#define BITS_2(a_, b_) (BITS_1(a_) | BITS_1(b_))
+#define BITS_3(a_, b_, c_) (BITS_1(a_) | BITS_2(b_, c_))
+#define BITS_4(a_, b_, c_, d_) (BITS_2(a_, b_) | BITS_2(c_, d_))
+#define BITS_N(a_, b_, c_, d_, bits_, ...) bits_
+#define BITS(...) BITS_N(__VA_ARGS__, BITS_4, BITS_3, BITS_2, BITS_1, )(__VA_ARGS__)
+/* Two members of a row: the bits, and whether one of them is enough. */
+#define NEEDS(...) BITS(__VA_ARGS__), false
+#define NEEDS_ANY(...) BITS(__VA_ARGS__), true
 
 const struct analysis_rule_row analysis_rules[FINDING_RULES] = {
 #define FINDING(id_, function_, subject_, needs_, title_, remedy_) { #function_, title_, remedy_, needs_ },
@@ -16,8 +19,8 @@ const struct analysis_rule_row analysis_rules[FINDING_RULES] = {
 };
 
 static const struct {
-	bool (*process)(const struct judgement *judgement, const struct process_usage *usage);
-	bool (*device)(const struct judgement *judgement, const struct device_usage *usage);
+	bool (*process)(const struct judgement *judgement, struct process_usage *usage);
+	bool (*device)(const struct judgement *judgement, struct device_usage *usage);
 } rules[FINDING_RULES] = {
 #define SUBJECT_PROCESS(function_) { .process = rule_##function_ },
 #define SUBJECT_DEVICE(function_) { .device = rule_##function_ },
@@ -109,7 +112,7 @@ static bool is_asked(const struct analysis *a, unsigned rule)
 }
 
 static void judge_process(struct analysis *a, const struct analysis_window *window,
-			  const struct process_usage *usage)
+			  struct process_usage *usage)
 {
 	for (unsigned rule = 0; rule < FINDING_RULES; rule++) {
 		struct analysis_finding finding = {
@@ -127,8 +130,7 @@ static void judge_process(struct analysis *a, const struct analysis_window *wind
 	}
 }
 
-static void judge_device(struct analysis *a, const struct analysis_window *window,
-			 const struct device_usage *usage)
+static void judge_device(struct analysis *a, const struct analysis_window *window, struct device_usage *usage)
 {
 	for (unsigned rule = 0; rule < FINDING_RULES; rule++) {
 		struct analysis_finding finding = {
@@ -148,12 +150,12 @@ static void judge_device(struct analysis *a, const struct analysis_window *windo
 void rules_judge(struct analysis *a, const struct analysis_window *window)
 {
 	uint32_t n;
-	const struct process_usage *processes = usage_processes(a, &n);
+	struct process_usage *processes = usage_processes(a, &n);
 
 	for (uint32_t i = 0; i < n; i++)
 		judge_process(a, window, &processes[i]);
 
-	const struct device_usage *devices = usage_devices(a, &n);
+	struct device_usage *devices = usage_devices(a, &n);
 
 	for (uint32_t i = 0; i < n; i++)
 		judge_device(a, window, &devices[i]);

@@ -40,13 +40,37 @@ struct step_sums {
 	bool work_known;
 };
 
-/* What a process did in a window. */
+enum {
+	PROCESS_DEVICES = 8,
+	DEVICE_REASONS = 8,
+	USAGE_SMALL_LAUNCH = 16384, /* threads: fewer cannot fill a GPU, whose SMs hold 2048 each */
+};
+#define USAGE_IDLE 0.01 /* utilisation below which a device is not in use */
+#define USAGE_CPU_NONE 0.001 /* cores below which a process does nothing */
+
+/* What a process did in a window, and before. */
 struct process_usage {
+	/* Of all its time: */
 	uint32_t node, pid, device; /* device: of its newest event that has one; 0: none had */
-	uint64_t begin_ns; /* its first event ever */
+	uint64_t begin_ns; /* its first event */
+	uint64_t active_ns; /* its newest event that is not a figure, or figure of CPU time that it used */
+	uint64_t communicator; /* of its newest collective; 0: it had none */
+	uint32_t ranks; /* of that; 0: not known */
+	uint32_t devices_n;
+	struct process_device {
+		uint32_t device;
+		bool memory_known;
+		double memory; /* newest figure */
+		uint64_t launches;
+	} devices[PROCESS_DEVICES];
+	bool cpu_known;
+	uint32_t uneven; /* windows in a row in which it had more to do than the other ranks */
+	/* Of the window: */
 	bool ended;
 	struct call_sum kinds[ANALYSIS_KINDS]; /* without nested ones */
 	struct call_sum blocking_copies, pageable_copies, pinned_copies;
+	struct call_sum device_allocations; /* that the driver served */
+	uint64_t sized_launches, small_launches; /* sized: whose grid and block are known */
 	struct step_sums steps;
 	uint64_t stack; /* of the longest blocking copy */
 	double stack_seconds;
@@ -54,11 +78,18 @@ struct process_usage {
 
 struct device_usage {
 	uint32_t node, device;
+	uint64_t used_ns; /* when it was in use last; at first, when it was seen */
+	uint32_t unaccounted; /* windows in a row in which no process held much of its memory */
 	struct {
 		double sum, last;
 		uint64_t n; /* samples in the window */
 		bool known; /* last: in any window */
 	} counters[ANALYSIS_COUNTERS];
+	uint32_t reasons_n;
+	struct {
+		uint32_t reason; /* text */
+		double seconds; /* throttled for it in the window */
+	} reasons[DEVICE_REASONS];
 };
 
 struct analysis {
@@ -80,11 +111,14 @@ struct judgement {
 	struct analysis_finding *finding; /* rule, node, pid, device, begin and end are set */
 };
 
-/* Whether the rule says so; it sets confidence, values, and what it knows beyond. */
+/*
+ * Whether the rule says so; it sets confidence, values, and what it knows beyond. What has to last for
+ * several windows it counts in @usage.
+ */
 #define SUBJECT_PROCESS(function_) \
-	bool rule_##function_(const struct judgement *judgement, const struct process_usage *usage);
+	bool rule_##function_(const struct judgement *judgement, struct process_usage *usage);
 #define SUBJECT_DEVICE(function_) \
-	bool rule_##function_(const struct judgement *judgement, const struct device_usage *usage);
+	bool rule_##function_(const struct judgement *judgement, struct device_usage *usage);
 #define SUBJECT_NOBODY(function_)
 #define FINDING(id_, function_, subject_, needs_, title_, remedy_) SUBJECT_##subject_(function_)
 #include "analysis/findings.def"
@@ -105,6 +139,10 @@ void findings_expire(struct analysis *analysis, uint64_t since_ns);
 void rules_judge(struct analysis *analysis, const struct analysis_window *window);
 void finding_value(struct analysis_finding *finding, const char *name, enum analysis_unit unit, double value);
 
+/* memory.c */
+/* A step of a process begins. */
+void memory_step(struct analysis *analysis, uint32_t node, uint32_t pid, uint64_t ns);
+
 /* usage.c */
 /* What there is in the window; valid until the next event. */
 struct process_usage *usage_processes(const struct analysis *analysis, uint32_t *ret_n);
@@ -112,5 +150,11 @@ struct device_usage *usage_devices(const struct analysis *analysis, uint32_t *re
 /* NULL: not seen. */
 struct process_usage *usage_process(const struct analysis *analysis, uint32_t node, uint32_t pid);
 struct device_usage *usage_device(const struct analysis *analysis, uint32_t node, uint32_t device);
+/* How much of its steps a process waited for the device and for others; false: its steps are not known. */
+bool usage_waits(const struct process_usage *usage, double *ret_share);
+/* Bytes of a device that processes hold, by the newest figures. */
+double usage_held(const struct analysis *analysis, const struct device_usage *usage);
+/* Mean of a device's figure in the window, or the last one before; false: there never was one. */
+bool usage_figure(const struct device_usage *usage, enum analysis_counter counter, double *ret_value);
 /* A window begins. */
 void usage_reset(const struct analysis *analysis);

@@ -5,7 +5,7 @@
 #define COPY_SHARE 0.10
 enum { COPIES_MIN = 20 };
 
-bool rule_copy_bound(const struct judgement *judgement, const struct process_usage *usage)
+bool rule_copy_bound(const struct judgement *judgement, struct process_usage *usage)
 {
 	const struct call_sum *blocking = &usage->blocking_copies, *pageable = &usage->pageable_copies;
 	struct analysis_finding *finding = judgement->finding;

@@ -199,7 +199,7 @@ static void step_over(struct step_tracker *t, uint64_t begin_ns, uint64_t end_ns
 	follow_change(t, seconds, begin_ns);
 }
 
-static void step_begins(struct step_tracker *t, uint64_t ns)
+static void step_begins(struct analysis *a, struct step_tracker *t, uint64_t ns)
 {
 	t->since = 0;
 	if (t->boundary_ns[1] != 0 && ns <= t->boundary_ns[1])
@@ -210,6 +210,7 @@ static void step_begins(struct step_tracker *t, uint64_t ns)
 	}
 	t->boundary_ns[0] = t->boundary_ns[1];
 	t->boundary_ns[1] = ns;
+	memory_step(a, t->shown.node, t->shown.pid, ns);
 }
 
 /* ---- where steps begin ---- */
@@ -266,7 +267,8 @@ static void choose_sequence(struct step_tracker *t)
 	t->since = 0;
 }
 
-static void add_symbol(struct step_tracker *t, unsigned sequence, const struct analysis_event *event)
+static void add_symbol(struct analysis *a, struct step_tracker *t, unsigned sequence,
+		       const struct analysis_event *event)
 {
 	struct step_sequence *q = &t->sequences[sequence];
 	uint32_t symbol = symbol_of(event);
@@ -280,17 +282,17 @@ static void add_symbol(struct step_tracker *t, unsigned sequence, const struct a
 		return;
 	t->since++;
 	if (q->once ? symbol == q->rare : t->since >= q->period)
-		step_begins(t, event->begin_ns);
+		step_begins(a, t, event->begin_ns);
 }
 
-static void mark_step(struct step_tracker *t, uint64_t ns)
+static void mark_step(struct analysis *a, struct step_tracker *t, uint64_t ns)
 {
 	if (t->shown.source != ANALYSIS_STEPS_MARKED) {
 		t->shown.source = ANALYSIS_STEPS_MARKED;
 		t->shown.calls = 0;
 		t->boundary_ns[0] = t->boundary_ns[1] = 0;
 	}
-	step_begins(t, ns);
+	step_begins(a, t, ns);
 }
 
 /* ---- events ---- */
@@ -309,7 +311,7 @@ static void add_interval(struct step_tracker *t, const struct analysis_event *ev
 				sweep_add(&t->sweep, part, event->begin_ns, event->end_ns);
 }
 
-void steps_event(_unused_ struct analysis *a, void *state, const struct analysis_event *event)
+void steps_event(struct analysis *a, void *state, const struct analysis_event *event)
 {
 	struct step_tracker *t = NULL;
 
@@ -322,10 +324,10 @@ void steps_event(_unused_ struct analysis *a, void *state, const struct analysis
 	t->ended |= event->kind == ANALYSIS_EXIT;
 	t->has_work |= event->kind == ANALYSIS_WORK;
 	if (event->kind == ANALYSIS_STEP)
-		mark_step(t, event->begin_ns);
+		mark_step(a, t, event->begin_ns);
 	for (unsigned i = 0; i < SEQUENCES; i++)
 		if (is_in_sequence(event, i))
-			add_symbol(t, i, event);
+			add_symbol(a, t, i, event);
 	/* After it: a call that begins a step is in that step. */
 	if (t->boundary_ns[1] != 0)
 		add_interval(t, event);

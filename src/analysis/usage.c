@@ -2,6 +2,7 @@
 /* What processes and devices did in the window: the sums that most rules judge by. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/private.h"
 #include "base/clock.h"
@@ -82,15 +83,24 @@ static struct process_usage *process_get(struct analysis *a, struct usage *u,
 	struct process_usage *p =
 		usage_row(a, &u->processes, &u->process_by, usage_key(event->node, event->pid));
 
-	if (!p)
-		return NULL;
-	if (p->pid == 0)
+	if (p && p->pid == 0)
 		*p = (struct process_usage){ .node = event->node,
 					     .pid = event->pid,
-					     .begin_ns = event->begin_ns };
-	if (event->device != 0)
-		p->device = event->device;
+					     .begin_ns = event->begin_ns,
+					     .active_ns = event->end_ns };
 	return p;
+}
+
+/* NULL: it has more devices than are kept. */
+static struct process_device *device_of(struct process_usage *p, uint32_t device)
+{
+	for (uint32_t i = 0; i < p->devices_n; i++)
+		if (p->devices[i].device == device)
+			return &p->devices[i];
+	if (p->devices_n == PROCESS_DEVICES)
+		return NULL;
+	p->devices[p->devices_n] = (struct process_device){ .device = device };
+	return &p->devices[p->devices_n++];
 }
 
 static struct device_usage *device_get(struct analysis *a, struct usage *u,
@@ -99,9 +109,10 @@ static struct device_usage *device_get(struct analysis *a, struct usage *u,
 	struct device_usage *d =
 		usage_row(a, &u->devices, &u->device_by, usage_key(event->node, event->device));
 
-	if (d) {
+	if (d && d->device == 0) {
 		d->node = event->node;
 		d->device = event->device;
+		d->used_ns = event->end_ns;
 	}
 	return d;
 }
@@ -153,22 +164,73 @@ static void add_copy(struct process_usage *p, const struct analysis_event *event
 	}
 }
 
+static void add_launch(struct process_usage *p, const struct analysis_event *event)
+{
+	struct process_device *device = event->device != 0 ? device_of(p, event->device) : NULL;
+
+	if (device)
+		device->launches++;
+	p->sized_launches += event->threads > 0;
+	p->small_launches += event->threads > 0 && event->threads < USAGE_SMALL_LAUNCH;
+}
+
 static void add_of_process(struct process_usage *p, const struct analysis_event *event)
 {
 	p->ended |= event->kind == ANALYSIS_EXIT;
+	p->active_ns = MAX(p->active_ns, event->end_ns);
 	if (event->flags & ANALYSIS_NESTED)
 		return;
+	if (event->device != 0)
+		p->device = event->device;
 	sum_call(&p->kinds[event->kind], event);
 	if (event->kind == ANALYSIS_COPY)
 		add_copy(p, event);
+	if (event->kind == ANALYSIS_LAUNCH)
+		add_launch(p, event);
+	if (event->kind == ANALYSIS_ALLOCATE && !(event->flags & (ANALYSIS_HOST | ANALYSIS_CACHED)))
+		sum_call(&p->device_allocations, event);
+	if (event->kind == ANALYSIS_COLLECTIVE && event->communicator != 0) {
+		p->communicator = event->communicator;
+		p->ranks = event->ranks;
+	}
 }
 
-static void add_counter(struct device_usage *d, const struct analysis_event *event)
+static void add_figure_of_process(struct process_usage *p, const struct analysis_event *event)
+{
+	struct process_device *device = event->device != 0 ? device_of(p, event->device) : NULL;
+
+	if (event->counter == ANALYSIS_COUNTER_PROCESS_MEMORY && device) {
+		device->memory = event->value;
+		device->memory_known = true;
+	}
+	if (event->counter == ANALYSIS_COUNTER_PROCESS_CPU) {
+		p->cpu_known = true;
+		if (event->value >= USAGE_CPU_NONE)
+			p->active_ns = MAX(p->active_ns, event->end_ns);
+	}
+}
+
+static void device_figure(struct device_usage *d, const struct analysis_event *event)
 {
 	d->counters[event->counter].sum += event->value;
 	d->counters[event->counter].n++;
 	d->counters[event->counter].last = event->value;
 	d->counters[event->counter].known = true;
+	if (event->counter == ANALYSIS_COUNTER_UTILIZATION && event->value >= USAGE_IDLE)
+		d->used_ns = event->end_ns;
+}
+
+static void add_reason(struct device_usage *d, const struct analysis_event *event)
+{
+	uint32_t i = 0;
+
+	while (i < d->reasons_n && d->reasons[i].reason != event->name)
+		i++;
+	if (i == DEVICE_REASONS)
+		return;
+	d->reasons[i].reason = event->name;
+	d->reasons[i].seconds += seconds_of(event);
+	d->reasons_n = MAX(d->reasons_n, i + 1);
 }
 
 void usage_event(struct analysis *a, void *state, const struct analysis_event *event)
@@ -177,15 +239,50 @@ void usage_event(struct analysis *a, void *state, const struct analysis_event *e
 	struct process_usage *p = event->pid != 0 ? process_get(a, u, event) : NULL;
 	struct device_usage *d = event->device != 0 ? device_get(a, u, event) : NULL;
 
-	if (p && event->kind != ANALYSIS_COUNTER)
+	if (p && event->kind == ANALYSIS_COUNTER)
+		add_figure_of_process(p, event);
+	else if (p)
 		add_of_process(p, event);
 	if (d && event->kind == ANALYSIS_COUNTER && event->pid == 0)
-		add_counter(d, event);
+		device_figure(d, event);
+	if (d && event->kind == ANALYSIS_THROTTLE)
+		add_reason(d, event);
+}
+
+bool usage_figure(const struct device_usage *d, enum analysis_counter counter, double *ret_value)
+{
+	if (!d || !d->counters[counter].known)
+		return false;
+	*ret_value = d->counters[counter].n > 0 ? d->counters[counter].sum / (double)d->counters[counter].n :
+						  d->counters[counter].last;
+	return true;
 }
 
 void usage_window(_unused_ struct analysis *a, _unused_ void *state, _unused_ const struct analysis_window *w)
 {
 	/* The rules read the sums as they are. */
+}
+
+bool usage_waits(const struct process_usage *p, double *ret_share)
+{
+	if (p->steps.n == 0 || p->steps.seconds <= 0)
+		return false;
+	*ret_share = (p->steps.part[ANALYSIS_STEP_SYNC] + p->steps.part[ANALYSIS_STEP_COLLECTIVES]) /
+		     p->steps.seconds;
+	return true;
+}
+
+double usage_held(const struct analysis *a, const struct device_usage *d)
+{
+	const struct usage *u = usage_of(a);
+	const struct process_usage *processes = u->processes.list;
+	double held = 0;
+
+	for (uint32_t i = 0; i < u->processes.n; i++)
+		for (uint32_t k = 0; k < processes[i].devices_n; k++)
+			if (processes[i].node == d->node && processes[i].devices[k].device == d->device)
+				held += processes[i].devices[k].memory;
+	return held;
 }
 
 /* Processes that have ended give their places. */
@@ -202,16 +299,31 @@ void usage_reset(const struct analysis *a)
 		hashmap_del(&u->process_by, usage_key(p->node, p->pid));
 		if (p->ended)
 			continue;
-		processes[kept] = (struct process_usage){
-			.node = p->node, .pid = p->pid, .device = p->device, .begin_ns = p->begin_ns
+		struct process_usage next = {
+			.node = p->node,
+			.pid = p->pid,
+			.device = p->device,
+			.begin_ns = p->begin_ns,
+			.active_ns = p->active_ns,
+			.communicator = p->communicator,
+			.ranks = p->ranks,
+			.devices_n = p->devices_n,
+			.cpu_known = p->cpu_known,
+			.uneven = p->uneven,
 		};
+
+		memcpy(next.devices, p->devices, sizeof(next.devices));
+		processes[kept] = next;
 		if (hashmap_put(&u->process_by, usage_key(p->node, p->pid), kept) == 0)
 			kept++;
 	}
 	u->processes.n = kept;
-	for (uint32_t i = 0; i < u->devices.n; i++)
+	for (uint32_t i = 0; i < u->devices.n; i++) {
+		devices[i].reasons_n = 0;
+		memset(devices[i].reasons, 0, sizeof(devices[i].reasons));
 		for (unsigned c = 0; c < ANALYSIS_COUNTERS; c++) {
 			devices[i].counters[c].sum = 0;
 			devices[i].counters[c].n = 0;
 		}
+	}
 }
