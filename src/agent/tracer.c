@@ -158,6 +158,11 @@ static void on_mapped(struct trace_engine *engine, pid_t pid, void *userdata)
 	pipeline_mapped(((struct tracer *)userdata)->pipeline, engine, pid);
 }
 
+static void on_remapped(pid_t pid, void *userdata)
+{
+	pipeline_remapped(((struct tracer *)userdata)->pipeline, pid);
+}
+
 /* ---- the thread ---- */
 
 /*
@@ -244,7 +249,9 @@ static int add_sinks(struct tracer *tracer)
 
 static int start_engine(struct tracer *tracer, struct attach_error *error)
 {
-	static const struct trace_engine_ops ops = { .notice = on_notice, .mapped = on_mapped };
+	static const struct trace_engine_ops ops = { .notice = on_notice,
+						     .mapped = on_mapped,
+						     .remapped = on_remapped };
 	struct trace_engine_status status;
 	int r = sd_event_new(&tracer->event);
 
@@ -345,6 +352,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.blas = options_bool(options, OPT_trace_blas),
 		.python = options_bool(options, OPT_trace_python),
 		.stacks = options_bool(options, OPT_trace_stacks),
+		.native_stacks = options_bool(options, OPT_trace_native_stacks),
 		.nccl = options_bool(options, OPT_trace_nccl),
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 		.devices_wait_ns = DEVICES_NS,
@@ -365,6 +373,8 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.allow_single_step = options_bool(options, OPT_trace_allow_single_step),
 		.events = true,
 		.stacks = options_bool(options, OPT_trace_stacks),
+		.stack_kinds = TRACE_STACK_PYTHON |
+			       (options_bool(options, OPT_trace_native_stacks) ? TRACE_STACK_NATIVE : 0),
 		.stacks_max = STACKS_MAX,
 		.max_overhead = (double)options_number(options, OPT_trace_max_overhead) / 1e6,
 		.latency_ns = LATENCY_MS * NSEC_PER_MSEC,

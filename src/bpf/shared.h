@@ -98,6 +98,7 @@ enum trace_proc_flag {
 	TRACE_PROC_FOLLOW = 1 << 2, /* its children, and itself after exec, get the same flags */
 	TRACE_PROC_UNSEEN = 1 << 3, /* added before its first hit: no PROCESS event was sent yet */
 	TRACE_PROC_STACKLESS = 1 << 4, /* no stacks */
+	TRACE_PROC_NATIVELESS = 1 << 5, /* no native frames in them */
 	/* Four bits from here on: as `stack_shift` in `control`, of this process; the larger one counts. */
 	TRACE_PROC_STACK_SHIFT = 8,
 };

@@ -66,6 +66,7 @@ _Static_assert(sizeof(struct trace_frame) == 16, "both sides must agree");
 enum trace_stack_flag {
 	TRACE_STACK_CUT = 1 << 0, /* there are more frames than TRACE_STACK_MAX */
 	TRACE_STACK_PART = 1 << 1, /* what calls the last frame could not be read */
+	TRACE_STACK_NO_NATIVE = 1 << 2, /* native frames are wanted, but given up for the budget */
 };
 
 /* Has TRACE_STACK_SMALL or TRACE_STACK_LARGE frames, of which the first @n are used. */

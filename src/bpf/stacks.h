@@ -8,74 +8,13 @@
 #include "bpf/codes.h"
 #include "bpf/native.h"
 #include "bpf/python_walk.h"
+#include "bpf/stack_events.h"
 #include "bpf/threads.h"
 
 enum {
 	STACK_TIMED = 16, /* of so many stacks the time of one is taken */
 	STACK_LONGEST_NS = 100 * 1000,
 };
-
-/* A new id; 0: this CPU's number is too high. */
-static __always_inline __u32 stack_number(struct trace_counters *c)
-{
-	__u32 cpu = bpf_get_smp_processor_id(), n;
-
-	if (cpu >> TRACE_STACK_CPU_BITS)
-		return 0;
-#ifdef TRACE_FETCH
-	n = __sync_fetch_and_add(&c->stacks, 1);
-#else
-	n = c->stacks++;
-#endif
-	/* From 1 on, so that an id is never below TRACE_STACK_NONES. */
-	n = n % ((1U << (32 - TRACE_STACK_CPU_BITS)) - 1) + 1;
-	return n << TRACE_STACK_CPU_BITS | cpu;
-}
-
-#define STACK_SEND(function, capacity)                                                                       \
-	static __noinline int function(struct trace_counters *c, const struct walk *walk, __u32 number)      \
-	{                                                                                                    \
-		struct trace_stack *event =                                                                  \
-			event_begin(c, sizeof(struct trace_stack) + (capacity) * sizeof(struct trace_frame), \
-				    TRACE_EVENT_STACK, bpf_ktime_get_ns());                                  \
-                                                                                                             \
-		if (!event)                                                                                  \
-			return 0;                                                                            \
-		event->header.stack = number;                                                                \
-		event->n = walk->n;                                                                          \
-		event->flags = walk->flags;                                                                  \
-		bpf_probe_read_kernel(event->frames, (capacity) * sizeof(struct trace_frame), walk->frames); \
-		event_submit(event);                                                                         \
-		return 1;                                                                                    \
-	}
-STACK_SEND(stack_send_small, TRACE_STACK_SMALL)
-STACK_SEND(stack_send_large, TRACE_STACK_LARGE)
-
-#define NATIVE_SEND(function, capacity)                                                                 \
-	static __noinline int function(struct trace_counters *c, const struct walk *walk, __u32 number) \
-	{                                                                                               \
-		struct trace_native *event =                                                            \
-			event_begin(c, sizeof(struct trace_native) + (capacity) * sizeof(__u64),        \
-				    TRACE_EVENT_NATIVE, bpf_ktime_get_ns());                            \
-                                                                                                        \
-		if (!event)                                                                             \
-			return 0;                                                                       \
-		event->header.stack = number;                                                           \
-		event->entries[0] = walk->entries[0];                                                   \
-		event->entries[1] = walk->entries[1];                                                   \
-		event->loops[0] = walk->native.loops[0];                                                \
-		event->loops[1] = walk->native.loops[1];                                                \
-		event->space = walk->native.area.space;                                                 \
-		event->n = walk->native.n;                                                              \
-		event->stop = walk->native.stop;                                                        \
-		event->python = walk->why;                                                              \
-		event->guessed = walk->native.guessed;                                                  \
-		bpf_probe_read_kernel(event->pcs, (capacity) * sizeof(__u64), walk->native.pcs);        \
-		event_submit(event);                                                                    \
-		return 1;                                                                               \
-	}
-NATIVE_SEND(native_send_small, TRACE_STACK_SMALL)
-NATIVE_SEND(native_send_large, TRACE_STACK_LARGE)
 
 /* Identifies the stack in @id's walk: of all its frames, and how it ends. */
 static __always_inline __u64 stack_hash(const struct walk *walk)
@@ -113,7 +52,7 @@ __noinline __u32 stack_send(__u64 id, __u64 incarnation)
 		return TRACE_STACK_LOST;
 	key.hash = stack_hash(walk);
 	new.id = stack_number(c);
-	if (new.id && walk->kinds & TRACE_STACK_NATIVE &&
+	if (new.id && walk->kinds &TRACE_STACK_NATIVE &&
 	    !(walk->native.n <= TRACE_STACK_SMALL ? native_send_small(c, walk, new.id) :
 						    native_send_large(c, walk, new.id)))
 		return TRACE_STACK_LOST;
@@ -175,14 +114,18 @@ static __always_inline struct walk *walk_begin(__u64 id, __u64 owner)
 	return walk;
 }
 
-static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation, __u64 owner, __u32 kinds)
+/* @flags: of the process. */
+static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation, __u64 owner, __u32 kinds, __u32 flags)
 {
 	__u32 tgid = id >> 32, why = TRACE_STACK_EMPTY, stack;
 	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
+	bool given_up = kinds & TRACE_STACK_NATIVE && flags & TRACE_PROC_NATIVELESS;
 	struct walk *walk;
 
+	if (given_up)
+		kinds &= ~TRACE_STACK_NATIVE;
 	if (!python && !(kinds & TRACE_STACK_NATIVE))
-		return TRACE_STACK_NO_PYTHON;
+		return given_up ? TRACE_STACK_GIVEN_UP : TRACE_STACK_NO_PYTHON;
 	walk = walk_begin(id, owner);
 	if (!walk)
 		return TRACE_STACK_LOST;
@@ -193,7 +136,9 @@ static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation, __u64 own
 	if (kinds & TRACE_STACK_NATIVE)
 		native_walk(id);
 	else if (why)
-		return why;
+		return given_up ? TRACE_STACK_GIVEN_UP : why;
+	if (given_up)
+		walk->flags |= TRACE_STACK_NO_NATIVE;
 	/* One after the other: the stacks of functions within each other may take 512 bytes. */
 	stack = stack_known(walk, incarnation);
 	if (stack)
@@ -202,11 +147,11 @@ static __always_inline __u32 stack_walked(__u64 id, __u64 incarnation, __u64 own
 }
 
 /* Takes a stack, and of one in 16 the time: the budget has to know what they cost. */
-static __always_inline __u32 stack_timed(struct trace_counters *c, __u64 id, __u64 incarnation, __u64 owner,
+static __always_inline __u32 stack_timed(struct trace_counters *c, __u64 id, const struct thread *thread,
 					 __u32 kinds)
 {
 	__u64 taken = c->stacks_taken, begin_ns = taken % STACK_TIMED ? 0 : bpf_ktime_get_ns();
-	__u32 stack = stack_walked(id, incarnation, owner, kinds);
+	__u32 stack = stack_walked(id, thread->incarnation, thread->owner, kinds, thread->flags);
 
 	COUNT(&c->stacks_taken);
 	if (begin_ns) {
@@ -233,15 +178,14 @@ __noinline __u64 stack_take(__u64 id)
 	own = thread->flags >> TRACE_PROC_STACK_SHIFT & TRACE_FLAG_SAMPLED_BITS;
 	if (own > shift)
 		shift = own;
-	if (thread->flags & TRACE_PROC_STACKLESS)
+	if (thread->flags & TRACE_PROC_STACKLESS) {
 		stack = TRACE_STACK_GIVEN_UP;
-	else if (shift && bpf_get_prandom_u32() & ((1U << shift) - 1))
+		shift = 0; /* each call counts once */
+	} else if (shift && bpf_get_prandom_u32() & ((1U << shift) - 1)) {
 		stack = TRACE_STACK_SKIPPED;
-	else
-		stack = stack_timed(c, id, thread->incarnation, thread->owner, ctl->stack_kinds);
-	/* Of what is given up each call counts once. */
-	if (stack == TRACE_STACK_GIVEN_UP)
-		shift = 0;
+	} else {
+		stack = stack_timed(c, id, thread, ctl->stack_kinds);
+	}
 	none = stack;
 	SHOW_BOUND(none);
 	if (none < TRACE_STACK_NONES)

@@ -15,10 +15,13 @@
 #define AT_ONCE_NS (50 * NSEC_PER_MSEC)
 
 struct stack_natives {
+	struct stack_natives_config config;
+	sd_event *event; /* borrowed */
 	sd_event_source *work, *timer; /* timer: until a list is to be read again */
 	struct unwind *unwind; /* NULL until the first process */
 	struct unwind_names *names;
 	int64_t again_ns; /* CLOCK_MONOTONIC */
+	uint32_t user; /* of the process whose event is handled */
 };
 
 /* Events may come no more: what is to be read again has a time of its own. */
@@ -61,7 +64,19 @@ static int native_start(struct stack_natives *native, struct trace_engine *engin
 		.rules = trace_engine_map(engine, "rules"),
 	};
 
-	return native->unwind ? 0 : unwind_new(&maps, &native->unwind);
+	_cleanup_(unwind_freep) struct unwind *unwind = NULL;
+	int r;
+
+	if (native->unwind)
+		return 0;
+	r = unwind_new(&maps, &unwind);
+	if (r == 0 && native->config.helper)
+		r = unwind_set_reader(unwind, native->event, NULL);
+	if (r < 0)
+		return r;
+	native->unwind = TAKE_PTR(unwind);
+	unwind_set_names(native->unwind, native->names);
+	return 0;
 }
 
 static void native_look(struct stack_natives *native, pid_t pid)
@@ -75,7 +90,7 @@ void stack_natives_mapped(struct stack_natives *native, struct trace_engine *eng
 	if (native_start(native, engine) < 0)
 		return;
 	native_look(native, pid);
-	/* A command waits for this: its first stacks should be whole. */
+	/* A command waits for this: its first stacks should be whole. A helper is not waited for. */
 	for (int64_t end_ns = clock_mono_ns() + AT_ONCE_NS;
 	     unwind_work(native->unwind) && clock_mono_ns() < end_ns;)
 		;
@@ -87,11 +102,12 @@ void stack_natives_remapped(struct stack_natives *native, pid_t pid)
 		native_schedule(native);
 }
 
-void stack_natives_event(struct stack_natives *native, const struct trace_header *event)
+void stack_natives_event(struct stack_natives *native, const struct trace_header *event, uint32_t user)
 {
 	int64_t now = clock_mono_ns();
 	uint8_t stop;
 
+	native->user = user;
 	if (!native->unwind)
 		return;
 	unwind_event(native->unwind, event);
@@ -120,12 +136,15 @@ static uint32_t native_number(const struct trace_native *event, uint32_t i, void
 	if (!native->unwind)
 		return 0;
 	unwind_find(native->unwind, event->space, event->pcs[i], &place);
-	return unwind_names_add(native->names, &place, &number) < 0 ? 0 : number;
+	return unwind_names_add(native->names, &place, native->user, &number) < 0 ? 0 : number;
 }
 
+/* Begins to name what has come, if a helper does; else all is named here. */
 void stack_natives_resolve(struct stack_natives *native)
 {
-	if (native->unwind)
+	if (native->unwind && native->config.helper)
+		unwind_work(native->unwind);
+	else if (native->unwind)
 		unwind_names_resolve(native->names, native->unwind);
 }
 
@@ -146,11 +165,50 @@ static void readable(const char *symbol, char *buf, size_t size)
 	kernel_name_demangle(symbol, buf, size);
 }
 
-int stack_natives_new(sd_event *event, struct python_stacks *python, struct stack_natives **ret_native)
+static int names_new(struct stack_natives *native)
+{
+	const struct unwind_names_limits limits = { native->config.names, native->config.names_bytes };
+	int r = unwind_names_new(readable, &limits, &native->names);
+
+	if (r == 0 && native->config.shares)
+		unwind_names_share(native->names, native->config.shares, native->config.texts_table);
+	return r;
+}
+
+int stack_natives_renew(struct stack_natives *native, struct python_stacks *python)
+{
+	struct unwind_names *before = native->names;
+	int r = names_new(native);
+
+	if (r < 0) {
+		native->names = before;
+		return r;
+	}
+	if (native->unwind) {
+		unwind_set_names(native->unwind, native->names);
+		unwind_forget_names(native->unwind);
+	}
+	unwind_names_free(before);
+	python_stacks_name_natives(python, native_number, native);
+	return 0;
+}
+
+uint32_t stack_natives_names(const struct stack_natives *native)
+{
+	return unwind_names_n(native->names);
+}
+
+int stack_natives_new(sd_event *event, const struct stack_natives_config *config,
+		      struct python_stacks *python, struct stack_natives **ret_native)
 {
 	struct stack_natives *native = calloc(1, sizeof(*native));
-	int r = native ? unwind_names_new(readable, &native->names) : -ENOMEM;
+	int r;
 
+	if (!native)
+		return -ENOMEM;
+	native->config = *config;
+	native->event = event;
+	r = names_new(native);
 	if (r == 0)
 		r = sd_event_add_defer(event, &native->work, on_work, native);
 	if (r >= 0)

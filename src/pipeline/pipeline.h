@@ -37,6 +37,7 @@ struct pipeline_config {
 	bool blas; /* the same */
 	bool python; /* the same */
 	bool stacks; /* of calls are recorded */
+	bool native_stacks; /* with native frames */
 	bool read_memory; /* kernel names may be read from a process's memory */
 	/*
 	 * Requests to name a kernel wait this long for the first devices, since its figures depend on the
@@ -73,6 +74,7 @@ const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, u
 
 /* For struct trace_engine_ops. */
 void pipeline_mapped(struct pipeline *pipeline, struct trace_engine *engine, pid_t pid);
+void pipeline_remapped(struct pipeline *pipeline, pid_t pid);
 
 /* Passes the node's devices, and NVML's figures of its processes, from a snapshot; once for each window. */
 void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapshot);

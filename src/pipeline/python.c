@@ -10,6 +10,12 @@ void pipeline_mapped(struct pipeline *pipeline, struct trace_engine *engine, pid
 		interpreters_mapped(&pipeline->interpreters, engine, pid);
 }
 
+void pipeline_remapped(struct pipeline *pipeline, pid_t pid)
+{
+	if (pipeline->stacks)
+		stack_sums_remapped(pipeline->stacks, pid);
+}
+
 void pipeline_python_event(struct pipeline *pipeline, const struct trace_header *event, uint32_t size)
 {
 	if (event->type == TRACE_EVENT_EXEC)

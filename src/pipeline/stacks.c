@@ -31,47 +31,29 @@ static int stacks_grow(void **array, uint32_t *cap, uint32_t n, uint32_t max, si
 	return 0;
 }
 
-/* Those beyond STACK_USERS share. */
-static uint32_t user_get(struct stack_sums *s, uint64_t id)
-{
-	uint32_t i;
-
-	for (i = 0; i < s->users_n; i++)
-		if (s->users[i].id == id)
-			return i;
-	if (s->users_n == STACK_USERS)
-		return STACK_USERS - 1;
-	s->users[s->users_n] = (struct stacks_user){ .id = id };
-	return s->users_n++;
-}
-
+/* UINT64_MAX: of those of whom it cannot be told. */
 static uint32_t user_of(struct stack_sums *s, uint32_t tgid)
 {
 	uint64_t id;
 	uint32_t uid;
 
-	return user_get(s, proc_answers_for("/proc", tgid, &id, &uid) == 0 ? id : UINT64_MAX);
+	return user_shares_user(&s->shares,
+				proc_answers_for("/proc", tgid, &id, &uid) == 0 ? id : UINT64_MAX);
 }
 
-/* As on the kernel side: a user has at most STACK_SHARE times as much as is free. */
 static bool table_has_room(const struct stack_sums *s, uint32_t process, enum stacks_table table)
 {
-	const struct stacks_user *user = &s->users[s->processes[process].user];
-	uint32_t used = s->used[table], room = s->room[table];
-
-	return used < room && user->used[table] < (uint64_t)STACK_SHARE * (room - used);
+	return user_shares_have(&s->shares, s->processes[process].user, table, 1);
 }
 
 static void charge(struct stack_sums *s, uint32_t process, enum stacks_table table, uint32_t n)
 {
-	s->users[s->processes[process].user].used[table] += n;
-	s->used[table] += n;
+	user_shares_take(&s->shares, s->processes[process].user, table, n);
 }
 
 static void discharge(struct stack_sums *s, uint32_t process, enum stacks_table table)
 {
-	s->users[s->processes[process].user].used[table]--;
-	s->used[table]--;
+	user_shares_give(&s->shares, s->processes[process].user, table, 1);
 }
 
 static int process_get(struct stack_sums *s, uint32_t tgid, uint32_t *ret_process)
@@ -308,8 +290,8 @@ static void process_over(struct stack_sums *s, uint32_t tgid)
 	uint32_t process;
 
 	if (s->native)
-		stack_natives_event(s->native, &end);
-	python_stacks_event(s->python, &end, sizeof(end));
+		stack_natives_event(s->native, &end, 0);
+	python_stacks_event(s->python, &end, sizeof(end), 0);
 	if (!hashmap_get(&s->process_by, tgid, &process))
 		return;
 	hashmap_del(&s->process_by, tgid);
@@ -378,7 +360,8 @@ static void charge_new(struct stack_sums *s, uint32_t process, const struct pyth
 static bool may_add(const struct stack_sums *s, uint32_t process)
 {
 	return table_has_room(s, process, STACKS_ROWS) && table_has_room(s, process, STACKS_PLACES) &&
-	       table_has_room(s, process, STACKS_FRAMES) && table_has_room(s, process, STACKS_TEXTS);
+	       table_has_room(s, process, STACKS_FRAMES) && table_has_room(s, process, STACKS_TEXTS) &&
+	       (!s->native || table_has_room(s, process, STACKS_NAMES));
 }
 
 /* What is new in them is charged to the process's user. */
@@ -386,7 +369,7 @@ static int functions_event(struct stack_sums *s, const struct trace_header *even
 {
 	bool adds = event->type == TRACE_EVENT_CODE || event->type == TRACE_EVENT_STACK;
 	struct python_stacks_used before = python_stacks_used(s->python);
-	uint32_t process;
+	uint32_t names = s->native ? stack_natives_names(s->native) : 0, process, user;
 	int r = adds ? process_get(s, event->tgid, &process) : 0;
 
 	if (r < 0)
@@ -395,11 +378,14 @@ static int functions_event(struct stack_sums *s, const struct trace_header *even
 		s->refused++;
 		return -ENOBUFS;
 	}
+	user = adds ? s->processes[process].user : 0;
 	if (s->native)
-		stack_natives_event(s->native, event);
-	r = python_stacks_event(s->python, event, size);
+		stack_natives_event(s->native, event, user);
+	r = python_stacks_event(s->python, event, size, user);
 	if (adds)
 		charge_new(s, process, &before);
+	if (adds && s->native)
+		charge(s, process, STACKS_NAMES, stack_natives_names(s->native) - names);
 	return r;
 }
 
@@ -509,14 +495,14 @@ void stack_sums_mapped(struct stack_sums *s, struct trace_engine *engine, pid_t 
 	uint32_t version = 0;
 	int r;
 
+	if (s->native)
+		stack_natives_mapped(s->native, engine, pid);
 	if (s->finder) {
 		r = python_finder_ask(s->finder, pid);
 		if (r < 0)
 			found_python(s, engine, pid, r, version, NULL);
 		return;
 	}
-	if (s->native)
-		stack_natives_mapped(s->native, engine, pid);
 	r = python_find("/proc", pid, &version, &python);
 	found_python(s, engine, pid, r, version, &python);
 }
@@ -626,9 +612,15 @@ static void tables_done(struct stack_sums *s)
 
 static bool is_full(const struct stack_sums *s)
 {
+	uint64_t crowded = 0;
+
+	/* Of lines, old ones make room for new ones. */
 	for (unsigned i = 0; i < STACKS_TABLES; i++)
-		if (s->used[i] >= s->room[i] / 8 * 7)
+		if (i != STACKS_LINES && s->shares.room[i] > 0 &&
+		    s->shares.used[i] >= s->shares.room[i] / 8 * 7)
 			return true;
+	if (s->native && (stack_natives_lost(s->native, &crowded) > 0 || crowded > s->crowded))
+		return true;
 	return s->processes_n >= s->limits.processes || s->refused > 0 || s->lost_held > 0 ||
 	       s->rows_n >= s->limits.rows || python_stacks_lost(s->python) > 0;
 }
@@ -639,12 +631,13 @@ static bool is_full(const struct stack_sums *s)
  */
 static void keep_running(struct stack_sums *s)
 {
-	uint64_t users[STACK_USERS];
+	uint64_t users[USER_SHARES_USERS];
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < s->users_n; i++)
-		users[i] = s->users[i].id;
-	s->users_n = 0;
+	for (uint32_t i = 0; i < s->shares.users_n; i++)
+		users[i] = s->shares.users[i].id;
+	s->shares.users_n = 0;
+	memset(s->shares.used, 0, sizeof(s->shares.used));
 	hashmap_clear(&s->process_by);
 	for (uint32_t i = 0; i < s->processes_n; i++) {
 		struct stacks_process process = s->processes[i];
@@ -653,10 +646,19 @@ static void keep_running(struct stack_sums *s)
 			continue;
 		process.rows = process.held = STACKS_NONE;
 		process.launched = 0;
-		process.user = user_get(s, users[process.user]);
+		process.user = user_shares_user(&s->shares, users[process.user]);
 		s->processes[n++] = process;
 	}
 	s->processes_n = n;
+}
+
+static int python_new(struct stack_sums *s, struct python_stacks **ret_python)
+{
+	int r = python_stacks_new(ret_python);
+
+	if (r == 0)
+		python_stacks_share_lines(*ret_python, &s->shares, STACKS_LINES);
+	return r;
 }
 
 /* The kernel side sends each function and stack once, and has to send them again. */
@@ -664,15 +666,19 @@ static void renew(struct stack_sums *s)
 {
 	struct python_stacks *python;
 
-	if (clock_mono_ns() - s->begin_ns < s->limits.renew_ns || !is_full(s) ||
-	    python_stacks_new(&python) < 0)
+	if (clock_mono_ns() - s->begin_ns < s->limits.renew_ns || !is_full(s) || python_new(s, &python) < 0)
 		return;
+	if (s->native && stack_natives_renew(s->native, python) < 0) {
+		python_stacks_free(python);
+		return;
+	}
 	tables_done(s);
 	s->python = python;
 	keep_running(s);
 	s->rows_n = s->rows_cap = 0;
 	s->held_n = s->held_cap = s->held_free = 0;
-	memset(s->used, 0, sizeof(s->used));
+	if (s->native)
+		stack_natives_lost(s->native, &s->crowded);
 	s->lost_events = s->lost_rows = s->lost_held = s->refused = 0;
 	s->unreturned = s->frameless = s->given_up = 0;
 	s->sampled = false;
@@ -689,11 +695,14 @@ int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_st
 	if (!s)
 		return -ENOMEM;
 	s->limits = *limits;
-	s->room[STACKS_ROWS] = limits->rows + limits->paths;
-	s->room[STACKS_HELD] = limits->held;
-	s->room[STACKS_PLACES] = limits->places;
-	s->room[STACKS_FRAMES] = limits->frames;
-	s->room[STACKS_TEXTS] = limits->text_bytes;
+	s->shares.room[STACKS_ROWS] = limits->rows + limits->paths;
+	s->shares.room[STACKS_HELD] = limits->held;
+	s->shares.room[STACKS_PLACES] = limits->places;
+	s->shares.room[STACKS_FRAMES] = limits->frames;
+	s->shares.room[STACKS_TEXTS] = limits->text_bytes;
+	s->shares.room[STACKS_LINES] = limits->lines_bytes;
+	s->shares.room[STACKS_NAMES] = limits->names;
+	s->shares.room[STACKS_NAME_TEXTS] = limits->names_bytes;
 	strbuf_init(&s->said, 0);
 	s->begin_ns = clock_mono_ns();
 	s->sink = (struct event_sink){
@@ -702,16 +711,24 @@ int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_st
 		.lost = stacks_lost,
 		.process_over = stacks_process_over,
 	};
-	r = python_stacks_new(&s->python);
+	r = python_new(s, &s->python);
 	if (r < 0)
 		return r;
 	*ret_stacks = TAKE_PTR(s);
 	return 0;
 }
 
-int stack_sums_add_native(struct stack_sums *s, sd_event *event)
+int stack_sums_add_native(struct stack_sums *s, sd_event *event, bool helper)
 {
-	return stack_natives_new(event, s->python, &s->native);
+	const struct stack_natives_config config = {
+		.helper = helper,
+		.names = s->limits.names,
+		.names_bytes = s->limits.names_bytes,
+		.shares = &s->shares,
+		.texts_table = STACKS_NAME_TEXTS,
+	};
+
+	return stack_natives_new(event, &config, s->python, &s->native);
 }
 
 void stack_sums_free(struct stack_sums *s)

@@ -4,9 +4,8 @@
  * only place where that is done: files of "gpusonde trace --stacks" and the agent's pages are made of it.
  *
  * Invariants
- *  1. Memory is bounded (struct stack_limits). A user's processes have at most STACK_SHARE times as much of
- *     each table as is free; what does not fit is counted in a row "[too many stacks]" of its process. Who is
- *     a user: proc_answers_for() of proc/user.h.
+ *  1. Memory is bounded (struct stack_limits), and users share it (base/user_shares.h). What does not fit is
+ *     counted in a row "[too many stacks]" of its process. Who is a user: proc_answers_for() of proc/user.h.
  *  2. An event that is of a sample counts for as many as it says. So weights are right on average.
  *  3. A process's end costs as much as that process has, not as all have. It is seen also where its event
  *     was lost, so that the next process with its PID has nothing of it.
@@ -22,14 +21,14 @@
 #include "model/trace.h"
 #include "trace/engine.h"
 
-enum { STACK_USERS = 256, STACK_SHARE = 7 };
-
 struct stack_limits {
 	uint32_t rows; /* stacks by process and call */
 	uint32_t paths; /* stacks; at most PYTHON_PATHS */
 	uint32_t held; /* allocations that are not freed yet */
 	uint32_t processes;
-	uint32_t places, frames, text_bytes; /* as python/stacks.h's, and at most those */
+	/* As python/stacks.h's and unwind/names.h's, and at most those. */
+	uint32_t places, frames, text_bytes, lines_bytes;
+	uint32_t names, names_bytes; /* of native frames */
 	bool keep_held; /* what a process had not freed when it ended is still held by its rows */
 	int64_t renew_ns; /* what is full begins anew, at most so often; 0: never */
 };
@@ -40,8 +39,11 @@ int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_su
 void stack_sums_free(struct stack_sums *sums);
 DEFINE_CLEANUP(struct stack_sums *, stack_sums_free, stack_sums_freep)
 
-/* Native frames are recorded, too: files are read for them when @event has nothing else to do. */
-int stack_sums_add_native(struct stack_sums *sums, sd_event *event);
+/*
+ * Native frames are recorded, too: files are read for them when @event has nothing else to do, or by a
+ * @helper.
+ */
+int stack_sums_add_native(struct stack_sums *sums, sd_event *event, bool helper);
 struct event_sink *stack_sums_sink(struct stack_sums *sums);
 /*
  * From now on the interpreter of each process is looked for at its first call: nobody has told of one that

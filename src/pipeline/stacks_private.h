@@ -6,6 +6,7 @@
 #include "base/hashmap.h"
 #include "base/process_id.h"
 #include "base/strbuf.h"
+#include "base/user_shares.h"
 #include "pipeline/native.h"
 #include "pipeline/stacks.h"
 #include "python/finder.h"
@@ -33,24 +34,22 @@ struct stacks_process {
 	double launched; /* in the window */
 	uint32_t rows; /* the first of a list; STACKS_NONE: none */
 	uint32_t held; /* the same */
-	uint32_t user; /* index in users */
+	uint32_t user; /* of the shares */
 };
 
-/* What users share. */
+/* What users share; the last ones end with what they are charged for, or when all begins anew. */
 enum stacks_table {
 	STACKS_ROWS, /* and paths */
 	STACKS_HELD,
 	STACKS_PLACES,
 	STACKS_FRAMES,
 	STACKS_TEXTS, /* bytes */
+	STACKS_LINES, /* bytes */
+	STACKS_NAMES, /* of native frames */
+	STACKS_NAME_TEXTS, /* bytes */
 	STACKS_TABLES,
 };
-
-/* Whose processes make stacks. */
-struct stacks_user {
-	uint64_t id; /* UINT64_MAX: of those of whom that cannot be told */
-	uint32_t used[STACKS_TABLES]; /* of what is told once: by the first process that has it */
-};
+_Static_assert((int)STACKS_TABLES <= (int)USER_SHARES_TABLES, "users share them");
 
 /* A path of a process that ends in one function of CUDA. */
 struct stacks_row {
@@ -79,9 +78,8 @@ struct stack_sums {
 	struct stacks_process *processes;
 	uint32_t processes_n, processes_cap;
 	struct hashmap process_by, over_by; /* by tgid: of those that run; the newest of those that ended */
-	struct stacks_user users[STACK_USERS];
-	uint32_t users_n;
-	uint32_t used[STACKS_TABLES], room[STACKS_TABLES]; /* of all */
+	/* What is told once is charged to the user of the first process that has it. */
+	struct user_shares shares;
 	struct incarnations incarnations;
 	struct stack_limits limits;
 	struct stacks_row *rows;
@@ -91,6 +89,7 @@ struct stack_sums {
 	uint32_t held_n, held_cap, held_free; /* held_free: one plus the first of a list, linked by .row */
 	struct hashmap held_by;
 	uint64_t lost_events, lost_rows, lost_held;
+	uint64_t crowded; /* stack_natives_lost() when all began anew */
 	uint64_t refused; /* functions and stacks of users who have their share */
 	uint32_t unknown_version; /* of the newest interpreter that is not known */
 	uint32_t ask_next; /* the process that is asked about next */

@@ -14,6 +14,7 @@
 
 enum {
 	LASTI_UNIT = 2, /* bytes, of 3.10's f_lasti */
+	SHARE_STEPS = 256, /* functions that are looked at, to make room for another one of their user */
 	PENDING = 256, /* NATIVE events whose STACK is to come: of threads on other CPUs, or preempted */
 };
 
@@ -32,6 +33,7 @@ struct code {
 	int32_t first_line;
 	uint32_t instructions, instructions_at;
 	uint32_t table_n;
+	uint16_t user; /* who is charged for the table */
 	uint8_t kind; /* enum trace_lines */
 	bool cut; /* the table is longer: its end says nothing */
 	bool used; /* by a stack, since the ring came by last */
@@ -70,13 +72,15 @@ struct python_stacks {
 	uint32_t frames_n, frames_cap;
 	struct code *codes; /* a ring of PYTHON_CODES */
 	struct known *knowns; /* a ring of PYTHON_IDS */
-	uint32_t codes_next, knowns_next;
+	uint32_t codes_next, knowns_next, share_next;
 	uint64_t table_bytes;
 	uint64_t lost;
 	uint64_t dropped; /* entries that were looked at since their processes had ended */
 	struct strbuf scratch;
 	python_native_fn *native_fn;
 	void *userdata;
+	struct user_shares *shares; /* NULL: all are one user's */
+	unsigned lines_table;
 	struct pending *pendings;
 	uint32_t pendings_n, pendings_next;
 };
@@ -239,6 +243,8 @@ static void code_drop(struct python_stacks *s, struct code *code)
 	hashmap_del(&s->code_by, code_key(code->tgid, code->address, code->check));
 	chain_del(&s->codes_of, s->codes, sizeof(*code), code->tgid, (uint32_t)(code - s->codes));
 	s->table_bytes -= code->table_n;
+	if (s->shares)
+		user_shares_give(s->shares, code->user, s->lines_table, code->table_n);
 	free(code->table);
 	*code = (struct code){ 0 };
 }
@@ -270,6 +276,8 @@ static int code_put(struct python_stacks *s, const struct code *new, uint32_t in
 	s->codes[index] = *new;
 	s->codes[index].link = link;
 	s->table_bytes += new->table_n;
+	if (s->shares)
+		user_shares_take(s->shares, new->user, s->lines_table, new->table_n);
 	return 0;
 }
 
@@ -298,7 +306,24 @@ static bool text_is_valid(const struct trace_text *text)
 	return text->width == 1 || text->width == 2 || text->width == 4;
 }
 
-static int on_code(struct python_stacks *s, const struct trace_code *event)
+/* Who has his share gives up tables of his own that no stack has used lately. False: none was found. */
+static bool share_room(struct python_stacks *s, uint32_t user, uint32_t n)
+{
+	for (uint32_t i = 0; s->shares && i < SHARE_STEPS; i++) {
+		struct code *code = &s->codes[s->share_next % PYTHON_CODES];
+
+		if (user_shares_have(s->shares, user, s->lines_table, n))
+			return true;
+		s->share_next++;
+		if (code->used)
+			code->used = false;
+		else if (code->user == user)
+			code_drop(s, code);
+	}
+	return !s->shares || user_shares_have(s->shares, user, s->lines_table, n);
+}
+
+static int on_code(struct python_stacks *s, const struct trace_code *event, uint32_t user)
 {
 	struct code *known = code_find(s, event->header.tgid, event->code, event->check), *code, new;
 	int r;
@@ -307,6 +332,8 @@ static int on_code(struct python_stacks *s, const struct trace_code *event)
 		return 0; /* comes again, with the next stack that has it; or is no function */
 	if (known)
 		code_drop(s, known);
+	if (!share_room(s, user, event->lines_n))
+		return -ENOBUFS;
 	new = (struct code){
 		.address = event->code,
 		.tgid = event->header.tgid,
@@ -315,6 +342,7 @@ static int on_code(struct python_stacks *s, const struct trace_code *event)
 		.instructions = event->instructions,
 		.instructions_at = event->instructions_at,
 		.table_n = event->lines_n,
+		.user = (uint16_t)user,
 		.kind = event->lines,
 		.cut = event->lines_total > event->lines_n,
 	};
@@ -550,13 +578,15 @@ static void pending_drop(struct pending *pending)
 }
 
 /* The native frames of @making's stack, which came before it; else that they are missing. */
-static void make_natives(struct making *making, uint32_t tgid, uint32_t id)
+static void make_natives(struct making *making, const struct trace_stack *event)
 {
-	struct pending *native = pending_find(making->s, tgid, id);
+	struct pending *native = pending_find(making->s, event->header.tgid, event->header.stack);
 
 	if (native) {
 		make_merged(making, native);
 		pending_drop(native);
+	} else if (event->flags & TRACE_STACK_NO_NATIVE) {
+		make_remark(making, "[native frames given up: trace.max_overhead]");
 	} else if (making->s->native_fn) {
 		making->s->lost++;
 		make_remark(making, "[native frames lost]");
@@ -569,10 +599,10 @@ static int on_stack(struct python_stacks *s, const struct trace_stack *event)
 	uint32_t path = PYTHON_PATH_MORE;
 	int put;
 
-	make_natives(&making, event->header.tgid, event->header.stack);
+	make_natives(&making, event);
 	while (make_python(&making))
 		;
-	if (event->flags)
+	if (event->flags & (TRACE_STACK_CUT | TRACE_STACK_PART))
 		make_remark(&making,
 			    event->flags & TRACE_STACK_CUT ? "[deeper stack]" : "[callers not readable]");
 	if (making.error == 0)
@@ -599,7 +629,8 @@ static void on_over(struct python_stacks *s, uint32_t tgid)
 			pending_drop(&s->pendings[i]);
 }
 
-int python_stacks_event(struct python_stacks *s, const struct trace_header *event, _unused_ uint32_t size)
+int python_stacks_event(struct python_stacks *s, const struct trace_header *event, _unused_ uint32_t size,
+			uint32_t user)
 {
 	int r = 0;
 
@@ -607,7 +638,7 @@ int python_stacks_event(struct python_stacks *s, const struct trace_header *even
 		return 0;
 	switch (event->type) {
 	case TRACE_EVENT_CODE:
-		r = on_code(s, (const struct trace_code *)event);
+		r = on_code(s, (const struct trace_code *)event, user);
 		break;
 	case TRACE_EVENT_NATIVE:
 		on_native(s, (const struct trace_native *)event);
@@ -674,6 +705,12 @@ uint64_t python_stacks_dropped(const struct python_stacks *s)
 }
 
 /* ---- start and end ---- */
+
+void python_stacks_share_lines(struct python_stacks *s, struct user_shares *shares, unsigned table)
+{
+	s->shares = shares;
+	s->lines_table = table;
+}
 
 void python_stacks_name_natives(struct python_stacks *s, python_native_fn *fn, void *userdata)
 {

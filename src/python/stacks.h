@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/macro.h"
+#include "base/user_shares.h"
 #include "bpf/stack.h"
 
 enum {
@@ -54,8 +55,15 @@ DEFINE_CLEANUP(struct python_stacks *, python_stacks_free, python_stacks_freep)
 /* Says also that each STACK has a NATIVE event. Without it the frames of NATIVE events are all unknown. */
 void python_stacks_name_natives(struct python_stacks *stacks, python_native_fn *fn, void *userdata);
 
-/* A CODE, NATIVE, STACK, EXEC or EXIT event; others are ignored. -ENOBUFS: something of it does not fit. */
-int python_stacks_event(struct python_stacks *stacks, const struct trace_header *event, uint32_t size);
+/* The bytes of tables of lines are charged to their processes' users, as long as they are there. */
+void python_stacks_share_lines(struct python_stacks *stacks, struct user_shares *shares, unsigned table);
+
+/*
+ * A CODE, NATIVE, STACK, EXEC or EXIT event; others are ignored. -ENOBUFS: something of it does not fit.
+ * @user: of the process, with shares.
+ */
+int python_stacks_event(struct python_stacks *stacks, const struct trace_header *event, uint32_t size,
+			uint32_t user);
 
 /* The path of an event's stack: an index below python_stacks_paths(). */
 uint32_t python_stacks_path(const struct python_stacks *stacks, const struct trace_header *event);

@@ -3,13 +3,25 @@
 
 #include <string.h>
 
+#include "cubin/name.h"
 #include "nccl_socket/serve.h"
 #include "python/finder.h"
 #include "symbolize/serve.h"
 #include "trace/reader_files.h"
 #include "trace/reader_sites.h"
+#include "unwind/reader.h"
 
 enum { MIB = 1 << 20 };
+
+static void readable(const char *symbol, char *buf, size_t size)
+{
+	kernel_name_demangle(symbol, buf, size);
+}
+
+static int unwind_serve(int channel)
+{
+	return unwind_reader_serve(channel, readable);
+}
 
 /* Memory: four times what the largest of NVIDIA's libraries takes, see docs/benchmarks.md. */
 const struct reader_role reader_roles[] = {
@@ -39,6 +51,12 @@ const struct reader_role reader_roles[] = {
 	    .opens = true,
 	    .memory_bytes = UINT64_C(256) * MIB },
 	  python_finder_serve },
+	{ "unwind",
+	  { .name = "gpusonde-unwind",
+	    .capabilities = UNWIND_READER_CAPABILITIES,
+	    .opens = true,
+	    .memory_bytes = UINT64_C(512) * MIB },
+	  unwind_serve },
 	{ 0 },
 };
 

@@ -52,14 +52,36 @@ static unsigned shift_for(double all, double room, unsigned shift)
 	return shift;
 }
 
+/* The sample that fits, or what is given up. */
+static void choose_sample(struct budget_stacks *s, double all, double room, unsigned shift_min, bool native,
+			  int64_t now_ns)
+{
+	unsigned shift = shift_for(all, room, shift_min);
+
+	if (budget_due(&s->native, now_ns))
+		budget_give_back(&s->native, now_ns);
+	else if (native && !s->native.taken && all > 0 &&
+		 shift > MAX(shift_min, (unsigned)BUDGET_NATIVE_SHIFT)) {
+		/* What stacks cost without is measured first. */
+		budget_take(&s->native, now_ns);
+		s->shift = MAX(s->shift, MAX(shift_min, (unsigned)BUDGET_NATIVE_SHIFT));
+		return;
+	}
+	if (shift > TRACE_FLAG_SAMPLED_BITS && all > 0)
+		budget_take(&s->none, now_ns);
+	else if (shift > s->shift)
+		s->shift = shift;
+	else if (s->shift > shift_min && all / (double)(1U << (s->shift - 1)) <= room / 2)
+		s->shift--;
+}
+
 bool budget_judge_stacks(struct budget_process *process, double max, bool others, unsigned shift_min,
-			 int64_t now_ns)
+			 bool native, int64_t now_ns)
 {
 	struct budget_stacks *s = &process->stacks;
 	struct budget_stacks before = *s;
 	int64_t length = now_ns - s->begin_ns;
 	double room, all;
-	unsigned shift;
 
 	if (s->begin_ns == 0) {
 		s->begin_ns = now_ns;
@@ -83,14 +105,9 @@ bool budget_judge_stacks(struct budget_process *process, double max, bool others
 		s->shift = TRACE_FLAG_SAMPLED_BITS;
 		return true;
 	}
-	shift = shift_for(all, room, shift_min);
-	if (shift > TRACE_FLAG_SAMPLED_BITS && all > 0)
-		budget_take(&s->none, now_ns);
-	else if (shift > s->shift)
-		s->shift = shift;
-	else if (s->shift > shift_min && all / (double)(1U << (s->shift - 1)) <= room / 2)
-		s->shift--;
-	return s->none.taken != before.none.taken || s->shift != before.shift;
+	choose_sample(s, all, room, shift_min, native, now_ns);
+	return s->none.taken != before.none.taken || s->native.taken != before.native.taken ||
+	       s->shift != before.shift;
 }
 
 static bool most_expensive(const struct budget_process *process, unsigned given_up,

@@ -7,9 +7,9 @@
  *          ^                        │                                  │
  *          └── after the back-off ──┴──────────────────────────────────┘
  *
- * Before that, stacks become a sample or are given up (budget_judge_stacks(), within a second), then
- * operators are given up (PROBE_GROUP_OPERATORS), then libraries above CUDA (PROBE_GROUP_CALLS), if they are
- * more than BUDGET_NOTABLE of the cost.
+ * Before that, stacks become a sample, lose their native frames or are given up (budget_judge_stacks(),
+ * within a second), then operators are given up (PROBE_GROUP_OPERATORS), then libraries above CUDA
+ * (PROBE_GROUP_CALLS), if they are more than BUDGET_NOTABLE of the cost.
  *
  * The back-off is 30 s, and twice as long each time, up to 1 h.
  *
@@ -41,6 +41,9 @@ void budget_take(struct budget_backoff *backoff, int64_t now_ns);
 bool budget_due(const struct budget_backoff *backoff, int64_t now_ns);
 void budget_give_back(struct budget_backoff *backoff, int64_t now_ns);
 
+/* Before the sample becomes smaller than one in 1 << this, native frames are given up. */
+enum { BUDGET_NATIVE_SHIFT = 6 };
+
 /*
  * Of a process's stacks: of 1 << shift events one has its stack taken, and counts for all of them. Given up
  * for a back-off where not even the smallest sample fits.
@@ -50,6 +53,7 @@ struct budget_stacks {
 	double cost_ns, others_ns; /* in it: of the stacks, of all else */
 	double overhead; /* of the stacks in the last one: share of a core */
 	unsigned shift;
+	struct budget_backoff native; /* native frames are given up */
 	struct budget_backoff none;
 };
 
@@ -75,10 +79,11 @@ void budget_add_stacks(struct budget_process *process, double cost_ns);
  * Ends the window of the stacks if its time has passed, and chooses the sample: with it, stacks and all else
  * (@others; false: the stacks alone) cost at most @max. It becomes smaller at once, larger one step
  * in a window.
- * @shift_min: what the user has asked for. True: process->stacks.shift or .none has changed.
+ * @shift_min: what the user has asked for; @native: with native frames. True: process->stacks.shift, .native
+ * or .none has changed.
  */
 bool budget_judge_stacks(struct budget_process *process, double max, bool others, unsigned shift_min,
-			 int64_t now_ns);
+			 bool native, int64_t now_ns);
 
 enum budget_verdict { BUDGET_FINE, BUDGET_QUIET, BUDGET_GIVE_UP };
 

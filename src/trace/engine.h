@@ -10,11 +10,11 @@
  * A process here is an *incarnation*: a PID from one exec to the next, or to its exit.
  *
  * Budget: the cost of tracing a process is its hits times the measured cost of the site's class, averaged
- * over 10 s. If it exceeds max_overhead, the engine takes fewer stacks or none, gives up operators, then
- * libraries above CUDA, quiets the process (no events, sums only), and then gives up the most expensive group
- * of sites of the files that the process maps; it takes each back after a back-off that doubles. If handling
- * events takes this thread more than max_overhead, the process with the most events is quieted.
- * trace_process_sum.incomplete shows which data this made incomplete.
+ * over 10 s. If it exceeds max_overhead, the engine takes fewer stacks, without native frames, or none, gives
+ * up operators, then libraries above CUDA, quiets the process (no events, sums only), and then gives up the
+ * most expensive group of sites of the files that the process maps; it takes each back after a back-off
+ * that doubles. If handling events takes this thread more than max_overhead, the process with the most events
+ * is quieted. trace_process_sum.incomplete: what is incomplete by this.
  */
 #pragma once
 
@@ -109,6 +109,7 @@ enum trace_incomplete {
 	TRACE_INCOMPLETE_OPERATORS = 1 << 9, /* of operators: given up, refused, or no room for them */
 	TRACE_INCOMPLETE_STACKS = 1 << 10, /* of stacks: given up, or no room for them */
 	TRACE_INCOMPLETE_PYTHON = 1 << 11, /* no room for threads that wait for Python's lock */
+	TRACE_INCOMPLETE_NATIVE = 1 << 12, /* of native frames in stacks: given up */
 };
 
 struct trace_process_sum {

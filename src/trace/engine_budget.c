@@ -65,40 +65,46 @@ static void measure_stacks(struct trace_engine *engine)
 	engine->stacks_ns = engine->counters.stacks_ns;
 }
 
-static void say_stackless(struct trace_engine *engine, const struct sums_process *process)
+static void say_given_up(struct trace_engine *engine, const struct sums_process *process, const char *what,
+			 const struct budget_backoff *backoff)
 {
 	char comm[TRACE_COMM];
 
 	memcpy(comm, process->comm, sizeof(comm));
 	utf8_sanitize(comm);
 	engine_notice(engine, LOG_NOTICE,
-		      "%s[%u]: tracing it takes more than trace.max_overhead: its stacks are not taken "
-		      "for %llds",
-		      comm, process->tgid,
-		      (long long)(process->budget.stacks.none.length_ns / NSEC_PER_SEC));
+		      "%s[%u]: tracing it takes more than trace.max_overhead: its %s are not taken for %llds",
+		      comm, process->tgid, what, (long long)(backoff->length_ns / NSEC_PER_SEC));
 }
 
 static void judge_stacks(struct trace_engine *engine, struct sums_process *process, int64_t now)
 {
 	const struct trace_engine_config *config = &engine->config;
 	const struct budget_stacks *stacks = &process->budget.stacks;
-	bool all = config->max_overhead > 0;
+	bool all = config->max_overhead > 0, native = config->stack_kinds & TRACE_STACK_NATIVE;
+	bool had_native = !stacks->native.taken;
 	double cost_ns = process->stacks * engine->stack_ns;
-	uint32_t flags = process->flags & ~(uint32_t)(TRACE_PROC_STACKLESS | TRACE_FLAG_SAMPLED_BITS
-									       << TRACE_PROC_STACK_SHIFT);
+	uint32_t flags = process->flags & ~(uint32_t)(TRACE_PROC_STACKLESS | TRACE_PROC_NATIVELESS |
+						      TRACE_FLAG_SAMPLED_BITS << TRACE_PROC_STACK_SHIFT);
 
 	process->stacks = 0;
 	engine->cost_ns += cost_ns;
 	budget_add_stacks(&process->budget, cost_ns);
-	if (!config->stacks || !budget_judge_stacks(&process->budget,
-						    all ? config->max_overhead : config->stacks_max, all,
-						    config->stack_shift, now))
+	if (!config->stacks ||
+	    !budget_judge_stacks(&process->budget, all ? config->max_overhead : config->stacks_max, all,
+				 config->stack_shift, native, now))
 		return;
 	flags |= stacks->shift << TRACE_PROC_STACK_SHIFT;
+	if (stacks->native.taken) {
+		flags |= TRACE_PROC_NATIVELESS;
+		process->incomplete |= TRACE_INCOMPLETE_NATIVE;
+		if (had_native)
+			say_given_up(engine, process, "native frames", &stacks->native);
+	}
 	if (stacks->none.taken) {
 		flags |= TRACE_PROC_STACKLESS;
 		process->incomplete |= TRACE_INCOMPLETE_STACKS;
-		say_stackless(engine, process);
+		say_given_up(engine, process, "stacks", &stacks->none);
 	}
 	sums_set_flags(&engine->sums, process, flags);
 }

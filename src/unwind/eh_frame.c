@@ -309,6 +309,7 @@ struct state {
 	uint64_t cfa_register;
 	int64_t cfa;
 	bool fp_lost, ra_lost;
+	bool end; /* the return address is undefined: nothing called it */
 };
 
 struct run {
@@ -345,6 +346,7 @@ static void save_at(struct run *run, uint64_t reg, int64_t offset)
 		run->now.rule.ra_saved = UNWIND_AT_CFA;
 		run->now.rule.ra = (int32_t)offset;
 		run->now.ra_lost = !fits(offset);
+		run->now.end = false;
 	}
 }
 
@@ -358,6 +360,7 @@ static void restore(struct run *run, uint64_t reg)
 		run->now.rule.ra_saved = run->first.rule.ra_saved;
 		run->now.rule.ra = run->first.rule.ra;
 		run->now.ra_lost = run->first.ra_lost;
+		run->now.end = run->first.end;
 	}
 }
 
@@ -369,21 +372,27 @@ static void same_value(struct run *run, uint64_t reg)
 	} else if (reg == run->registers->ra) {
 		run->now.rule.ra_saved = UNWIND_SAME;
 		run->now.ra_lost = false;
+		run->now.end = false;
 	}
 }
 
+/* A caller's frame pointer that is undefined is used by none of its rules. */
 static void undefined(struct run *run, uint64_t reg)
 {
 	if (reg == run->registers->ra)
-		run->now.rule.kind = UNWIND_END;
+		run->now.end = true;
+	else
+		same_value(run, reg);
 }
 
 static void lose(struct run *run, uint64_t reg)
 {
 	if (reg == run->registers->fp)
 		run->now.fp_lost = true;
-	else if (reg == run->registers->ra)
+	else if (reg == run->registers->ra) {
 		run->now.ra_lost = true;
+		run->now.end = false;
+	}
 }
 
 static void define_cfa(struct run *run, uint64_t reg, int64_t offset)
@@ -391,8 +400,7 @@ static void define_cfa(struct run *run, uint64_t reg, int64_t offset)
 	run->now.cfa_register = reg;
 	run->now.cfa = offset;
 	run->now.lost = (reg != run->registers->sp && reg != run->registers->fp) || !fits(offset);
-	if (run->now.rule.kind != UNWIND_END)
-		run->now.rule.kind = reg == run->registers->sp ? UNWIND_SP : UNWIND_FP;
+	run->now.rule.kind = reg == run->registers->sp ? UNWIND_SP : UNWIND_FP;
 	run->now.rule.cfa = (int32_t)offset;
 }
 
@@ -480,7 +488,7 @@ static int emit(struct run *run)
 		return run->fn(run->pc, &none, run->userdata);
 	if (run->cie->signal)
 		return run->fn(run->pc, &signal, run->userdata);
-	if (now->rule.kind == UNWIND_END)
+	if (now->end)
 		return run->fn(run->pc, &end, run->userdata);
 	if (now->lost || now->fp_lost || now->ra_lost)
 		return run->fn(run->pc, &none, run->userdata);

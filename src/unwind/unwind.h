@@ -6,13 +6,16 @@
  *   unwind.h     which files a process maps, and the kernel side's tables of their rows (bpf/unwind.h)
  *   names.h      addresses in files: functions
  *   perf_map.h   names of code that processes make for themselves
+ *   reader.h     the helper that reads all these for the agent
  *
  * Invariants
  *  1. A row says what .eh_frame says, or that no rule is known. Nothing is guessed here.
  *  2. A file is read once for all processes, as long as it is held open, so that its inode is not used again.
  *     Where there is no room, one is given up that no process has mapped and of which nothing is to be named.
  *  3. Memory is bounded: the tables have a size; a file whose rows have no room is told as such.
- *  4. Files are read in steps of some milliseconds: the thread that drains the ring runs them.
+ *  4. Files are read in steps of some milliseconds: the thread that drains the ring runs them. The agent
+ *     reads none: a helper does (unwind_set_reader()), and no call blocks. Users share the tables there
+ *     (base/user_shares.h), and the helper's time.
  *
  * No thread of its own: all runs in the thread that drains the ring.
  */
@@ -21,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include <systemd/sd-event.h>
 
 #include "base/macro.h"
 #include "bpf/event.h"
@@ -43,7 +48,21 @@ int unwind_new(const struct unwind_maps *maps, struct unwind **ret_unwind);
 void unwind_free(struct unwind *unwind);
 DEFINE_CLEANUP(struct unwind *, unwind_free, unwind_freep)
 
-/* Reads which files @pid has mapped, if that has changed. Their rows are read by unwind_work(). */
+/*
+ * From now on a helper reads (unwind/reader.h), of which @event is the loop. To be called first. @program:
+ * NULL: gpusonde-reader.
+ */
+int unwind_set_reader(struct unwind *unwind, sd_event *event, const char *program);
+struct unwind_names;
+/* It also names these, as they come; NULL: none any more. */
+void unwind_set_names(struct unwind *unwind, struct unwind_names *names);
+/* No address is to be named any more. */
+void unwind_forget_names(struct unwind *unwind);
+
+/*
+ * Reads which files @pid has mapped, if that has changed. Their rows are read by unwind_work(). With a helper
+ * it is only asked to.
+ */
 int unwind_mapped(struct unwind *unwind, pid_t pid);
 /*
  * What @pid has mapped may have changed: it is read again by unwind_work(), at most ten times a second, and

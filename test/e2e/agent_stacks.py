@@ -90,6 +90,11 @@ def comes(a, pids, stack, size):
     return held(a, pids)[stack]
 
 
+def profile(a):
+    with urllib.request.urlopen(f"http://127.0.0.1:{a.port()}/api/v1/stacks?format=pprof") as reply:
+        return gzip.decompress(reply.read())
+
+
 def test_stacks():
     with agent("--trace-stacks", "yes", "--max-overhead", "0%") as a:
         begun(a)
@@ -104,8 +109,7 @@ def test_stacks():
                 # What a process held until it ended is held no more.
                 wait_for(lambda: not held(a, pids).get(("<module>", name, "allocate")), "its memory to be let go")
         equal(a.get("/api/v1/stacks?format=folded").status, 200)
-        with urllib.request.urlopen(f"http://127.0.0.1:{a.port()}/api/v1/stacks?format=pprof") as reply:
-            equal(gzip.decompress(reply.read())[:1], b"\x0a", "a profile begins with a kind of sample")
+        equal(profile(a)[:1], b"\x0a", "a profile begins with a kind of sample")
         contains(a.get("/api/v1/stacks?format=html").text, "<title>gpusonde stacks</title>")
         refused = a.get("/api/v1/stacks?format=xml")
         equal(refused.status, 400)
@@ -169,6 +173,51 @@ def test_sampled():
     if "events were lost" in page["incomplete"]:
         raise Skip(page["incomplete"])
     unbiased(by_line(page, program.pid), rounds)
+
+
+def whole(a, pid):
+    """Stacks of a process from its entry point on, as (name, file), the outermost first."""
+    page = a.get("/api/v1/stacks").json()
+    weights = len(page["weights"])
+    texts, places = page["texts"], page["places"]
+    stacks = [[(texts[places[i][0]], texts[places[i][1]]) for i in row[3 + weights:]] for row in page["rows"] if row[0] == pid]
+    return [s for s in stacks if s and s[0][0] == "_start"]
+
+
+def python_in_native(stack):
+    """The frames behind the program's own, up to the one of CUDA's library."""
+    names = [name for name, _ in stack]
+    return [n for n in names if n in ("<module>", "waiting", "allocate")], names
+
+
+def test_native():
+    """Native frames, which a helper has unwound by and named, with Python's in their places; and of a child, too."""
+    with agent("--trace-stacks", "yes", "--trace-native-stacks", "yes", "--max-overhead", "0%") as a:
+        begun(a)
+        with started() as program:
+            wait_for(lambda: len(children(program.pid)) == 1, "the child")
+            for pid in children(program.pid):
+                stacks = wait_for(lambda: [s for s in whole(a, pid) if python_in_native(s)[0] == ["<module>", "waiting", "allocate"]], "a whole stack")
+                names = python_in_native(stacks[-1])[1]
+                assert names.index("_start") < names.index("<module>") < names.index("allocate") < len(names) - 1, names
+                wait_for(lambda: not [n for s in whole(a, pid) for n, _ in s if n == "[not named yet]"], "all to be named")
+                files = {file for s in whole(a, pid) for _, file in s}
+                assert any(file.startswith("libcudart.so") for file in files), files
+                assert any(file.startswith("libc.so") for file in files), files
+            contains(a.get("/api/v1/stacks?format=html").text, "_start")
+            contains(profile(a), b"_start")
+            equal(a.get("/api/v1/stacks?format=folded").status, 200) # of nothing: no kernel is launched
+            program.communicate("\n" * 4)
+        helper = [name for name in os.listdir("/proc") if name.isdigit() and comm(name) == "gpusonde-unwind"]
+        assert helper, "files are read by a helper of its own"
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def test_off():

@@ -2,32 +2,26 @@
 /* FILE: its rows as src/unwind makes them: "ADDRESS KIND CFA FP_SAVED FP RA_SAVED RA", an enum by number. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/fd.h"
 #include "unwind/private.h"
 
 int main(int argc, char **argv)
 {
-	static const struct unwind_rule none = { .kind = UNWIND_NONE };
 	_cleanup_close_ int fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
-	struct rules rules = { .rules = calloc(UNWIND_RULES, sizeof(*rules.rules)) };
 	struct making making;
-	uint32_t zero;
 	int r;
 
-	if (!rules.rules || rules_add(&rules, &none, &zero) < 0 || making_begin(&making, fd) < 0)
+	if (making_begin(&making, fd) < 0)
 		return 1;
-	while ((r = making_step(&making, &rules)) > 0)
+	while ((r = making_step(&making)) > 0)
 		;
 	for (uint32_t i = 0; i < making.rows_n; i++) {
-		const struct unwind_rule *rule = &rules.rules[making.rows[i].rule];
+		const struct unwind_rule *rule = &making.rules[making.rows[i].rule];
 
 		printf("%llx %u %d %u %d %u %d\n", (unsigned long long)(making.base + making.rows[i].pc),
 		       rule->kind, rule->cfa, rule->fp_saved, rule->fp, rule->ra_saved, rule->ra);
 	}
 	making_done(&making);
-	hashmap_done(&rules.by);
-	free(rules.rules);
 	return r < 0;
 }

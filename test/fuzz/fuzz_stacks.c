@@ -182,7 +182,7 @@ int fuzz_one(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < EVENTS && input.n > 0; i++) {
 		struct trace_header *event = make_event(&input);
 
-		python_stacks_event(stacks, event, 0);
+		python_stacks_event(stacks, event, 0, 0);
 		if (python_stacks_path(stacks, event) >= python_stacks_paths(stacks))
 			abort();
 		free(event);

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/raised.h"
 #include "python/stacks.h"
+#include "unwind/names.h"
 #include "view/lines.h"
 #include "view/table.h"
 
@@ -52,6 +53,9 @@ int trace_stacks_new(sd_event *event, unsigned kinds, struct stack_sums **ret_st
 		.places = PYTHON_PLACES,
 		.frames = PYTHON_PATH_FRAMES_MAX,
 		.text_bytes = PYTHON_TEXT_BYTES,
+		.lines_bytes = PYTHON_LINES_BYTES,
+		.names = UNWIND_NAMES,
+		.names_bytes = UNWIND_NAMES_BYTES,
 		.keep_held = true,
 	};
 
@@ -59,7 +63,7 @@ int trace_stacks_new(sd_event *event, unsigned kinds, struct stack_sums **ret_st
 	int r = stack_sums_new(&limits, &stacks);
 
 	if (r == 0 && kinds & TRACE_STACK_NATIVE)
-		r = stack_sums_add_native(stacks, event);
+		r = stack_sums_add_native(stacks, event, false);
 	if (r == 0)
 		*ret_stacks = TAKE_PTR(stacks);
 	return r;

@@ -34,7 +34,8 @@ static void send_code(struct python_stacks *stacks, uint32_t pid, uint64_t addre
 	memcpy(event->name_text, name, strlen(name));
 	event->file = (struct trace_text){ 1, 4, 4 };
 	memcpy(event->file_text, "x.py", 4);
-	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL), 0);
+	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL, 0),
+			 0);
 	free(event);
 }
 
@@ -51,7 +52,7 @@ static void send_stack(struct python_stacks *stacks, uint32_t pid, uint32_t id,
 	event->n = n;
 	event->flags = flags;
 	memcpy(event->frames, frames, n * sizeof(*frames));
-	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size), 0);
+	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size, 0), 0);
 	free(event);
 }
 
@@ -72,7 +73,7 @@ static void send_native(struct python_stacks *stacks, uint32_t pid, uint32_t id,
 	event->stop = stop;
 	for (uint32_t i = 0; i < n; i++)
 		event->pcs[i] = 0x500000 + i;
-	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size), 0);
+	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size, 0), 0);
 	free(event);
 }
 
@@ -129,7 +130,8 @@ static void test_text_of_no_width(void **state)
 	event->code = CODE;
 	event->check = CHECK;
 	event->name = event->file = (struct trace_text){ 3, 6, 6 };
-	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL), 0);
+	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL, 0),
+			 0);
 	free(event);
 	send_stack(stacks, PID, ID, &frame, 1, 0);
 	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 0), "[unknown function]");
@@ -200,7 +202,7 @@ static void test_interleaved(void **state)
 	send_stack(stacks, PID, ID, &frame, 0, 0);
 	assert_path(stacks, ID, " [native frames lost]");
 	send_native(stacks, PID, ID + 2, 1, 0, 0, TRACE_NATIVE_END);
-	assert_int_equal(python_stacks_event(stacks, &over, sizeof(over)), 0);
+	assert_int_equal(python_stacks_event(stacks, &over, sizeof(over), 0), 0);
 	send_stack(stacks, PID, ID + 2, &frame, 0, 0);
 	assert_path(stacks, ID + 2, " [native frames lost]");
 	/* Of more than are kept the newest is. */
@@ -210,6 +212,9 @@ static void test_interleaved(void **state)
 	assert_path(stacks, ID + 1009, " 1");
 	send_stack(stacks, PID, ID + 10, &frame, 0, 0);
 	assert_path(stacks, ID + 10, " [native frames lost]");
+	send_stack(stacks, PID, ID + 11, (const struct trace_frame[]){ { 0, 0, 0 } }, 0,
+		   TRACE_STACK_NO_NATIVE);
+	assert_path(stacks, ID + 11, " [native frames given up: trace.max_overhead]");
 }
 
 /* Callers that are a guess stand behind a frame that says so. */
@@ -227,7 +232,7 @@ static void test_guessed(void **state)
 	event->guessed = 2;
 	for (uint32_t i = 0; i < 3; i++)
 		event->pcs[i] = 0x500000 + i;
-	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size), 0);
+	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size, 0), 0);
 	free(event);
 	send_stack(stacks, PID, ID, &none, 0, 0);
 	assert_path(stacks, ID, " 1 2 [guessed by frame pointers] 3");
@@ -299,7 +304,7 @@ static void test_no_stack(void **state)
 	send_stack(stacks, PID, ID, &frame, 1, TRACE_STACK_CUT);
 	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 1), "[deeper stack]");
 	/* After its end nothing of a process is known. */
-	assert_int_equal(python_stacks_event(stacks, &over, sizeof(over)), 0);
+	assert_int_equal(python_stacks_event(stacks, &over, sizeof(over), 0), 0);
 	assert_int_equal(path_of(stacks, PID, ID), PYTHON_PATH_UNKNOWN);
 	send_stack(stacks, PID, ID, &frame, 1, 0);
 	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 0), "[unknown function]");
@@ -356,7 +361,7 @@ static void test_large_tables(void **state)
 	for (uint32_t i = 0; i < 2 * TABLES; i++) {
 		event->code = CODE + i;
 		assert_int_equal(python_stacks_event(*state, &event->header,
-						     sizeof(*event) + TRACE_LINES_LARGE),
+						     sizeof(*event) + TRACE_LINES_LARGE, 0),
 				 0);
 	}
 	free(event);
@@ -365,6 +370,40 @@ static void test_large_tables(void **state)
 	assert_string_equal(name_of(*state, path_of(*state, PID, ID), 0), "x");
 	send_stack(*state, PID, ID + 1, (const struct trace_frame[]){ { CODE, 0, 0 } }, 1, 0);
 	assert_string_equal(name_of(*state, path_of(*state, PID, ID + 1), 0), "[unknown function]");
+}
+
+/* Tables are charged to their users while they are there; who has his share gives up his own for new ones. */
+static void test_shared_tables(void **state)
+{
+	enum { TABLE = 2, ROOM = 16 * TRACE_LINES_SMALL, SHARE = 14 };
+	struct user_shares shares = { .users_n = 2, .room = { [TABLE] = ROOM } };
+	const uint32_t size = sizeof(struct trace_code) + TRACE_LINES_SMALL;
+	struct trace_code *event = calloc(1, size);
+	const struct trace_header over = { .type = TRACE_EVENT_EXIT, .tgid = PID };
+
+	assert_non_null(event);
+	python_stacks_share_lines(*state, &shares, TABLE);
+	event->header.type = TRACE_EVENT_CODE;
+	event->header.tgid = PID;
+	event->lines_n = event->lines_total = TRACE_LINES_SMALL;
+	event->name = event->file = (struct trace_text){ 1, 1, 1 };
+	event->name_text[0] = event->file_text[0] = 'x';
+	for (uint32_t i = 0; i < 2 * SHARE; i++) {
+		event->code = CODE + i;
+		assert_int_equal(python_stacks_event(*state, &event->header, size, 0), 0);
+		assert_int_equal(shares.users[0].used[TABLE],
+				 MIN(i + 1, (uint32_t)SHARE) * TRACE_LINES_SMALL);
+	}
+	/* The same function again is no other one. */
+	assert_int_equal(python_stacks_event(*state, &event->header, size, 0), 0);
+	assert_int_equal(shares.users[0].used[TABLE], SHARE * TRACE_LINES_SMALL);
+	event->header.tgid = PID + 1;
+	assert_int_equal(python_stacks_event(*state, &event->header, size, 1), 0);
+	assert_int_equal(shares.users[1].used[TABLE], TRACE_LINES_SMALL);
+	assert_int_equal(python_stacks_event(*state, &over, sizeof(over), 0), 0);
+	assert_int_equal(shares.users[0].used[TABLE], 0);
+	assert_int_equal(shares.used[TABLE], TRACE_LINES_SMALL);
+	free(event);
 }
 
 static void test_ends(void **state)
@@ -385,7 +424,7 @@ static void test_ends(void **state)
 		bool left = pid > PROCESSES - LEFT;
 
 		assert_int_equal(path_of(stacks, pid, ID) == PYTHON_PATH_UNKNOWN, !left);
-		assert_int_equal(python_stacks_event(stacks, &over, sizeof(over)), 0);
+		assert_int_equal(python_stacks_event(stacks, &over, sizeof(over), 0), 0);
 		assert_int_equal(python_stacks_dropped(stacks) - before, 1 + (left ? EACH : 0));
 		assert_int_equal(path_of(stacks, pid, ID), PYTHON_PATH_UNKNOWN);
 		assert_int_equal(path_of(stacks, PROCESSES, ID) == PYTHON_PATH_UNKNOWN, pid == PROCESSES);
@@ -405,6 +444,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_used_function_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large_tables, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shared_tables, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
 	};
 

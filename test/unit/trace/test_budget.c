@@ -74,7 +74,7 @@ static bool second(struct budget_process *p, double calls, double others, double
 		budget_add_stacks(p, calls / (1U << p->stacks.shift) * 4000);
 	budget_add(p, PROBE_GROUP_LAUNCH, others * 1e9, calls);
 	*now += SECOND;
-	return budget_judge_stacks(p, max, true, 0, *now);
+	return budget_judge_stacks(p, max, true, 0, false, *now);
 }
 
 /* A flood of calls: a sample that fits at once, and all stacks again after it. */
@@ -83,7 +83,7 @@ static void stacks_become_a_sample(_unused_ void **state)
 	struct budget_process p = { .begin_ns = SECOND };
 	int64_t now = SECOND;
 
-	assert_false(budget_judge_stacks(&p, 0.02, true, 0, now));
+	assert_false(budget_judge_stacks(&p, 0.02, true, 0, false, now));
 	assert_false(second(&p, 1000, 0.005, 0.02, &now)); /* 0.4 % of a core */
 	assert_int_equal(p.stacks.shift, 0);
 	assert_true(second(&p, 100000, 0.005, 0.02, &now)); /* 40 %, with room for 1.5 % */
@@ -100,7 +100,7 @@ static void stacks_become_a_sample(_unused_ void **state)
 	/* Not the least, where the user wants fewer. */
 	budget_add_stacks(&p, 1);
 	now += SECOND;
-	assert_true(budget_judge_stacks(&p, 0.02, true, 3, now));
+	assert_true(budget_judge_stacks(&p, 0.02, true, 3, false, now));
 	assert_int_equal(p.stacks.shift, 3);
 }
 
@@ -111,7 +111,7 @@ static void stacks_are_given_up_first(_unused_ void **state)
 	enum probe_group group;
 	int64_t now = SECOND;
 
-	assert_false(budget_judge_stacks(&p, 0.02, true, 0, now));
+	assert_false(budget_judge_stacks(&p, 0.02, true, 0, false, now));
 	assert_true(second(&p, 100000, 0.021, 0.02, &now));
 	assert_true(p.stacks.none.taken);
 	assert_int_equal(budget_judge(&p, 0.02, 0, now, &group), BUDGET_FINE); /* its window goes on */
@@ -127,7 +127,47 @@ static void stacks_are_given_up_first(_unused_ void **state)
 	budget_add_stacks(&p, 1e7);
 	budget_add(&p, PROBE_GROUP_LAUNCH, 5e8, 0);
 	now += SECOND;
-	assert_false(budget_judge_stacks(&p, 0.02, false, 0, now));
+	assert_false(budget_judge_stacks(&p, 0.02, false, 0, false, now));
+}
+
+/* Native frames go before the sample becomes too small, and come back; stacks go after them. */
+static void native_frames_are_given_up_before_stacks(_unused_ void **state)
+{
+	struct budget_process p = { .begin_ns = SECOND };
+	int64_t now = SECOND;
+
+	assert_false(budget_judge_stacks(&p, 0.02, true, 0, true, now));
+	budget_add_stacks(&p, 0.5e9); /* a sample of one in 32 fits */
+	assert_true(budget_judge_stacks(&p, 0.02, true, 0, true, now += SECOND));
+	assert_int_equal(p.stacks.shift, 5);
+	assert_false(p.stacks.native.taken);
+	budget_add_stacks(&p, 0.1e9); /* one in 512 would */
+	assert_true(budget_judge_stacks(&p, 0.02, true, 0, true, now += SECOND));
+	assert_true(p.stacks.native.taken);
+	assert_false(p.stacks.none.taken);
+	assert_int_equal(p.stacks.shift, BUDGET_NATIVE_SHIFT);
+	/* Without them it is what it is. */
+	budget_add_stacks(&p, 0.1e9);
+	assert_true(budget_judge_stacks(&p, 0.02, true, 0, true, now += SECOND));
+	assert_int_equal(p.stacks.shift, BUDGET_NATIVE_SHIFT + 3);
+	budget_add(&p, PROBE_GROUP_LAUNCH, 0.03e9, 1);
+	budget_add_stacks(&p, 1);
+	assert_true(budget_judge_stacks(&p, 0.02, true, 0, true, now += SECOND));
+	assert_true(p.stacks.none.taken);
+	now += BUDGET_BACKOFF_MIN_NS;
+	assert_true(budget_judge_stacks(&p, 0.02, true, 0, true, now));
+	assert_false(p.stacks.none.taken);
+	budget_add_stacks(&p, 1);
+	assert_true(budget_judge_stacks(&p, 0.02, true, 0, true, now += SECOND));
+	assert_false(p.stacks.native.taken);
+	/* Who records none gives up none. */
+	p = (struct budget_process){ .begin_ns = SECOND };
+	now = SECOND;
+	assert_false(budget_judge_stacks(&p, 0.02, true, 0, false, now));
+	budget_add_stacks(&p, 3e9);
+	assert_true(budget_judge_stacks(&p, 0.02, true, 0, false, now += SECOND));
+	assert_false(p.stacks.native.taken);
+	assert_true(p.stacks.shift > BUDGET_NATIVE_SHIFT);
 }
 
 static void only_whole_windows_count(_unused_ void **state)
@@ -194,6 +234,7 @@ int main(void)
 		cmocka_unit_test(layers_first),
 		cmocka_unit_test(stacks_become_a_sample),
 		cmocka_unit_test(stacks_are_given_up_first),
+		cmocka_unit_test(native_frames_are_given_up_before_stacks),
 		cmocka_unit_test(only_whole_windows_count),
 		cmocka_unit_test(back_off_doubles),
 		cmocka_unit_test(own_cpu),
