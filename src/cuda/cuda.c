@@ -308,6 +308,21 @@ static void on_launch(struct cuda *cuda, const struct trace_launch *launch)
 	kernel_launched(cuda, p, stream, launch, threads);
 }
 
+bool cuda_launch_stream(struct cuda *cuda, const struct trace_launch *launch, uint32_t *ret_stream_id)
+{
+	struct process *p = process_find(cuda, launch->header.tgid);
+	uint32_t stream;
+
+	if (!p || (launch->result != 0 && !(launch->header.flags & TRACE_FLAG_NO_RESULT)))
+		return false;
+	stream = stream_of(cuda, p, &launch->header, launch->stream,
+			   context_current(cuda, p, &launch->header));
+	if (stream == NONE || stream + 1 == p->misc || stream_at(p, stream)->capture)
+		return false;
+	*ret_stream_id = stream_at(p, stream)->generation;
+	return true;
+}
+
 /* Names of objects that a call has created, so the call succeeded; or variables, of a call that begins. */
 static void on_name(struct cuda *cuda, const struct trace_name *event, uint32_t size)
 {

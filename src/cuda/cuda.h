@@ -127,6 +127,11 @@ void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel);
  * known, or not yet. Valid until the next call.
  */
 const struct kernel *cuda_function_kernel(struct cuda *cuda, uint32_t tgid, uint64_t function);
+/*
+ * Of a launch that was handed in last: which stream it went into (struct span's stream_id). False: it is not
+ * known, not one that is tracked by itself, or it is captured.
+ */
+bool cuda_launch_stream(struct cuda *cuda, const struct trace_launch *launch, uint32_t *ret_stream_id);
 /* The environment of the process is known now, or why it is not. */
 void cuda_environment(struct cuda *cuda, uint32_t tgid);
 /* More is known of what ops.allowed() is asked for. */

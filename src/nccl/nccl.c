@@ -77,6 +77,14 @@ static struct nccl_traced *traced_find(const struct nccl *nccl, uint32_t tgid)
 	return hashmap_get(&nccl->by_tgid, tgid, &i) ? nccl->processes[i] : NULL;
 }
 
+const struct nccl_communicator *nccl_communicator(const struct nccl *nccl, uint32_t tgid, uint64_t handle)
+{
+	struct nccl_traced *p = traced_find(nccl, tgid);
+	const struct communicator *c = p ? communicator_find(p, handle) : NULL;
+
+	return c ? &c->shown : NULL;
+}
+
 static struct nccl_traced *traced_get(struct nccl *nccl, const struct trace_call *call)
 {
 	struct nccl_traced *p = traced_find(nccl, call->header.tgid);
@@ -199,6 +207,12 @@ static void on_operation(struct nccl *nccl, struct nccl_traced *p, const struct 
 		c->shown.sequence++;
 	else
 		c->shown.point_to_point++;
+}
+
+bool nccl_is_collective(const struct trace_header *event)
+{
+	return nccl_is_event(event) && event->op <= TRACE_OP_NCCL_LAST_MOVING &&
+	       operation_of(event) < NCCL_SEND;
 }
 
 /* ---- communicators ---- */

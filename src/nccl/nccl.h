@@ -44,6 +44,13 @@ void nccl_event(struct nccl *nccl, const struct trace_header *event, uint32_t si
  * are behind, which are marked as if they had been made before they were traced; children have no ID.
  */
 void nccl_lost(struct nccl *nccl, uint32_t tgid);
+/* Whether it is a collective, which has a number in its communicator (nccl_communicator.sequence). */
+bool nccl_is_collective(const struct trace_header *event);
+/*
+ * What is known of a live communicator, as of the newest event. NULL: nothing. Valid until the next event or
+ * window.
+ */
+const struct nccl_communicator *nccl_communicator(const struct nccl *nccl, uint32_t tgid, uint64_t handle);
 /* A process has ended, whose end may not have been seen. @incarnation, 0: not known. */
 void nccl_process_over(struct nccl *nccl, uint32_t tgid, uint64_t incarnation);
 

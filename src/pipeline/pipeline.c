@@ -112,6 +112,18 @@ const struct blas *pipeline_blas(const struct pipeline *pipeline)
 	return pipeline->blas;
 }
 
+const struct nccl_communicator *pipeline_communicator(const struct pipeline *pipeline, uint32_t tgid,
+						      uint64_t handle)
+{
+	return pipeline->nccl ? nccl_communicator(pipeline->nccl, tgid, handle) : NULL;
+}
+
+bool pipeline_launch_stream(struct pipeline *pipeline, const struct trace_launch *launch,
+			    uint32_t *ret_stream_id)
+{
+	return cuda_launch_stream(pipeline->cuda, launch, ret_stream_id);
+}
+
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, uint64_t function)
 {
 	return cuda_function_kernel(pipeline->cuda, tgid, function);

@@ -22,6 +22,7 @@
 #include "base/macro.h"
 #include "blas/blas.h"
 #include "cuda/cuda.h"
+#include "model/nccl.h"
 #include "model/snapshot.h"
 #include "symbolize/client.h"
 #include "trace/engine.h"
@@ -69,6 +70,12 @@ struct stack_sums *pipeline_stacks(struct pipeline *pipeline);
 struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline);
 /* For blas_shape_of(); NULL: not traced. */
 const struct blas *pipeline_blas(const struct pipeline *pipeline);
+/* nccl_communicator(); NULL: not traced, or not known. */
+const struct nccl_communicator *pipeline_communicator(const struct pipeline *pipeline, uint32_t tgid,
+						      uint64_t handle);
+/* cuda_launch_stream() */
+bool pipeline_launch_stream(struct pipeline *pipeline, const struct trace_launch *launch,
+			    uint32_t *ret_stream_id);
 /* cuda_function_kernel() */
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, uint64_t function);
 

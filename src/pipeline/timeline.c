@@ -51,15 +51,15 @@ void trace_timeline_set_blas(struct trace_timeline *t, const struct blas *blas)
 /* Launches that still wait for a name go without. */
 static void forget_tracks(struct trace_timeline *t)
 {
-	struct hashmap *maps[] = { &t->process_by, &t->thread_by,  &t->stream_by,
-				   &t->flow_by,    &t->counter_by, &t->key_by };
+	struct hashmap *maps[] = { &t->process_by, &t->thread_by, &t->stream_by,      &t->flow_by,
+				   &t->counter_by, &t->key_by,    &t->communicator_by };
 
 	timeline_add_waiting(t, true);
 	timeline_forget(t->timeline);
 	for (unsigned i = 0; i < ARRAY_SIZE(maps); i++)
 		hashmap_clear(maps[i]);
 	row_list_clear(&t->processes);
-	row_list_clear(&t->streams);
+	row_list_clear(&t->lanes);
 	memset(t->names, 0, sizeof(t->names));
 	t->marks = TIMELINE_NONE;
 	timeline_gpus_forget(t);
@@ -109,7 +109,7 @@ int trace_timeline_new(const struct trace_timeline_config *config, struct trace_
 		.xid_userdata = config->xid_userdata,
 		.marks = TIMELINE_NONE,
 		.processes = { .size = sizeof(struct timeline_process), .max = TIMELINE_TRACKS_MAX },
-		.streams = { .size = sizeof(struct timeline_stream), .max = TIMELINE_TRACKS_MAX },
+		.lanes = { .size = sizeof(struct timeline_lane), .max = TIMELINE_TRACKS_MAX },
 	};
 	t->waiting = calloc(WAITING_MAX, sizeof(*t->waiting));
 	t->gpus = calloc(GPUS_MAX, trace_timeline_gpu_size);
@@ -130,12 +130,13 @@ void trace_timeline_free(struct trace_timeline *t)
 	hashmap_done(&t->process_by);
 	hashmap_done(&t->thread_by);
 	hashmap_done(&t->stream_by);
+	hashmap_done(&t->communicator_by);
 	hashmap_done(&t->flow_by);
 	hashmap_done(&t->counter_by);
 	hashmap_done(&t->key_by);
 	hashmap_done(&t->xid_by);
 	free(t->waiting);
-	row_list_done(&t->streams);
+	row_list_done(&t->lanes);
 	row_list_done(&t->processes);
 	free(t->gpus);
 	free(t);

@@ -90,8 +90,8 @@ static int timeline_call(struct trace_timeline *t, const struct trace_header *he
 		.begin_ns = raw->time_ns,
 		.end_ns = raw->time_ns + raw->duration_ns,
 	};
+	uint32_t process, stream_id;
 	bool nameless;
-	uint32_t process;
 
 	if (!timeline_thread(t, header, &process, &event.track))
 		return -ENOBUFS;
@@ -109,9 +109,10 @@ static int timeline_call(struct trace_timeline *t, const struct trace_header *he
 	if (raw->has_result && event.type == TIMELINE_INSTANT)
 		timeline_put_arg(t, &event, "total_ns", TIMELINE_UNSIGNED, raw->duration_ns);
 	timeline_put_operands(t, &event, raw);
-	if (raw->type == RAW_LAUNCH && raw->result == 0 &&
-	    !(header->flags & TRACE_FLAG_PER_THREAD && raw->launch.stream == 0))
-		event.flow = timeline_flow(t, process, raw->launch.stream, false);
+	timeline_nccl(t, header, &event, process);
+	if (raw->type == RAW_LAUNCH &&
+	    pipeline_launch_stream(t->pipeline, (const struct trace_launch *)header, &stream_id))
+		event.flow = timeline_flow(t, process, stream_id, false);
 	if (!nameless) {
 		trace_timeline_add(t, &event);
 		return 0;
@@ -169,8 +170,10 @@ int timeline_event(const struct trace_header *event, _unused_ uint32_t size, voi
 	case RAW_PROCESS:
 		return timeline_process_begins(t, (const struct trace_process *)event) ? 0 : -ENOBUFS;
 	case RAW_EXEC:
+		timeline_process_ends(t, event->tgid, "exec", event->time_ns);
+		return 0;
 	case RAW_EXIT:
-		hashmap_del(&t->process_by, event->tgid);
+		timeline_process_ends(t, event->tgid, "process ended", event->time_ns);
 		return 0;
 	case RAW_NAME:
 		return event->op == TRACE_OP_TORCH_RANGE ? timeline_range(t, event, &raw) : 0;

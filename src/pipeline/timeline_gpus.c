@@ -67,6 +67,15 @@ static struct timeline_gpu *gpu_get(struct trace_timeline *t, const struct entit
 	return gpu;
 }
 
+bool trace_timeline_gpu_index(const struct trace_timeline *t, const char *uuid, uint32_t *ret_index)
+{
+	const struct timeline_gpu *gpu = gpu_find(t, uuid);
+
+	if (gpu)
+		*ret_index = gpu->index;
+	return gpu;
+}
+
 void trace_timeline_gpu_name(const struct trace_timeline *t, const char *uuid, char *name, size_t size)
 {
 	const struct timeline_gpu *gpu = gpu_find(t, uuid);

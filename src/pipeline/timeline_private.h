@@ -28,8 +28,8 @@ struct timeline_process {
 	uint32_t track, tracks; /* tracks: below it */
 };
 
-/* Its spans are apart, also where a thread launches while another one waits. */
-struct timeline_stream {
+/* A track of a process whose slices are apart, though what they are of overlaps: threads share streams. */
+struct timeline_lane {
 	uint32_t track;
 	uint64_t ended_ns;
 };
@@ -49,11 +49,11 @@ struct trace_timeline {
 	struct row_list processes; /* struct timeline_process */
 	struct hashmap process_by; /* by PID: of those that run */
 	/* By a process's track and what is of it. */
-	struct hashmap thread_by, stream_by, flow_by, counter_by;
+	struct hashmap thread_by, stream_by, communicator_by, flow_by, counter_by;
 	struct hashmap key_by; /* texts, by the address of a literal */
 	uint32_t names[TRACE_CALLS_MAX]; /* texts by call, plus one */
 	uint64_t flows;
-	struct row_list streams; /* struct timeline_stream; stream_by has their indexes */
+	struct row_list lanes; /* struct timeline_lane; stream_by and communicator_by have their indexes */
 	struct waiting *waiting;
 	uint32_t waiting_n, waiting_old; /* old: those before the last second */
 	uint32_t marks; /* track of what is missing; TIMELINE_NONE: not made yet */
@@ -86,6 +86,8 @@ uint64_t timeline_key_in(uint32_t process, uint64_t id);
 bool timeline_process_of(struct trace_timeline *timeline, uint32_t tgid, uint32_t *ret_process);
 /* The first event of a process, or of what it has become by exec. */
 bool timeline_process_begins(struct trace_timeline *timeline, const struct trace_process *event);
+/* With a mark; what comes under its PID from now on is of another one. */
+void timeline_process_ends(struct trace_timeline *timeline, uint32_t tgid, const char *how, uint64_t time_ns);
 void timeline_over(uint32_t tgid, uint64_t incarnation, void *userdata);
 bool timeline_has_room(const struct trace_timeline *timeline, uint32_t process);
 /* A track of a process (its index), made at its first use; @id: what it is of its kind there. */
@@ -93,6 +95,13 @@ bool timeline_child(struct trace_timeline *timeline, uint32_t process, struct ti
 		    const char *name, struct hashmap *by, uint64_t id, uint32_t *ret_track);
 bool timeline_thread(struct trace_timeline *timeline, const struct trace_header *event, uint32_t *ret_process,
 		     uint32_t *ret_track);
+
+/* One of @by, made at its first use as the others are. NULL: no room. Valid until the next one is made. */
+struct timeline_lane *timeline_lane(struct trace_timeline *timeline, uint32_t process, struct hashmap *by,
+				    uint64_t id, const char *name);
+/* What is before the end of the slice before it is cut off. */
+void timeline_add_to_lane(struct trace_timeline *timeline, struct timeline_lane *lane,
+			  struct timeline_event *event);
 
 void timeline_mark(struct trace_timeline *timeline, uint32_t track, const char *text, uint64_t time_ns);
 
@@ -119,10 +128,16 @@ bool timeline_layer_name(struct trace_timeline *timeline, const struct trace_hea
 			 struct timeline_event *event, bool *ret_made);
 void timeline_torch_memory(struct trace_timeline *timeline, const struct trace_call *call, uint32_t process);
 
+/* ---- timeline_nccl.c ---- */
+
+/* Adds what is known of an operation's communicator to its event, and the operation to the communicator's. */
+void timeline_nccl(struct trace_timeline *timeline, const struct trace_header *header,
+		   struct timeline_event *event, uint32_t process);
+
 /* ---- timeline_spans.c ---- */
 
 /* Launches into a stream that its next span covers: they and it have one number. 0: not known. */
-uint64_t timeline_flow(struct trace_timeline *timeline, uint32_t process, uint64_t stream, bool ends);
+uint64_t timeline_flow(struct trace_timeline *timeline, uint32_t process, uint32_t stream_id, bool ends);
 int timeline_span(const struct span *span, void *userdata);
 
 /* ---- timeline_gpus.c ---- */
@@ -131,6 +146,7 @@ int timeline_span(const struct span *span, void *userdata);
 void timeline_gpus_forget(struct trace_timeline *timeline);
 /* What goes on until the end. */
 void trace_timeline_gpus_end(struct trace_timeline *timeline);
+bool trace_timeline_gpu_index(const struct trace_timeline *timeline, const char *uuid, uint32_t *ret_index);
 /* "GPU 0"; "" if unknown. */
 void trace_timeline_gpu_name(const struct trace_timeline *timeline, const char *uuid, char *name,
 			     size_t size);

@@ -10,9 +10,9 @@
 enum { GPU_NAME = 64, TRACK_NAME = GPU_NAME + 32 };
 
 /* Launches into a stream that its next span covers: they and it have one number. 0: not known. */
-uint64_t timeline_flow(struct trace_timeline *t, uint32_t process, uint64_t stream, bool ends)
+uint64_t timeline_flow(struct trace_timeline *t, uint32_t process, uint32_t stream_id, bool ends)
 {
-	uint64_t key = timeline_key_in(process, stream);
+	uint64_t key = timeline_key_in(process, stream_id);
 	uint32_t flow;
 
 	if (hashmap_get(&t->flow_by, key, &flow)) {
@@ -25,11 +25,6 @@ uint64_t timeline_flow(struct trace_timeline *t, uint32_t process, uint64_t stre
 	if (ends || t->flows == UINT32_MAX || hashmap_put(&t->flow_by, key, (uint32_t)t->flows + 1) < 0)
 		return 0;
 	return ++t->flows;
-}
-
-static struct timeline_stream *stream_at(const struct trace_timeline *t, uint32_t index)
-{
-	return &((struct timeline_stream *)t->streams.list)[index];
 }
 
 static void stream_name(const struct trace_timeline *t, const struct span *span, char name[static TRACK_NAME])
@@ -46,37 +41,25 @@ static void stream_name(const struct trace_timeline *t, const struct span *span,
 }
 
 /* NULL: no room. */
-static struct timeline_stream *stream_of(struct trace_timeline *t, const struct span *span, uint32_t process)
+static struct timeline_lane *stream_of(struct trace_timeline *t, const struct span *span, uint32_t process)
 {
-	uint64_t id = (uint64_t)span->stream_id << 32 | (span->flags & SPAN_MERGED),
-		 key = timeline_key_in(process, id);
-	struct timeline_track track = { .kind = TIMELINE_CHILD,
-					.parent = timeline_process_at(t, process)->track };
-	struct timeline_stream *stream;
 	char name[TRACK_NAME];
-	uint32_t index;
 
-	if (hashmap_get(&t->stream_by, key, &index))
-		return stream_at(t, index);
 	stream_name(t, span, name);
-	stream = timeline_has_room(t, process) ? row_list_add(&t->streams) : NULL;
-	if (!stream)
-		return NULL;
-	if (!trace_timeline_text(t, name, &track.name) || !trace_timeline_track(t, &track, &stream->track) ||
-	    hashmap_put(&t->stream_by, key, t->streams.n - 1) < 0) {
-		t->streams.n--;
-		return NULL;
-	}
-	timeline_process_at(t, process)->tracks++;
-	return stream;
+	return timeline_lane(t, process, &t->stream_by,
+			     (uint64_t)span->stream_id << 32 | (span->flags & SPAN_MERGED), name);
 }
 
 static void put_span(struct trace_timeline *t, struct timeline_event *event, const struct span *span)
 {
+	uint32_t device;
+
 	if (span->kind == SPAN_KERNELS) {
 		timeline_put_arg(t, event, "launches", TIMELINE_UNSIGNED, span->launches);
 		timeline_put_arg(t, event, "threads", TIMELINE_UNSIGNED, span->threads);
 	}
+	if (trace_timeline_gpu_index(t, span->device, &device))
+		timeline_put_arg(t, event, "device", TIMELINE_UNSIGNED, device);
 	timeline_put_arg(t, event, "copies", TIMELINE_UNSIGNED, span->copies);
 	timeline_put_arg(t, event, "bytes", TIMELINE_UNSIGNED, span->bytes);
 	timeline_put_arg(t, event, "at_most_ns", TIMELINE_UNSIGNED, span->end_ns - span->start_ns);
@@ -92,7 +75,7 @@ int timeline_span(const struct span *span, void *userdata)
 	struct trace_timeline *t = userdata;
 	struct timeline_event event = { .type = TIMELINE_SLICE, .category = TIMELINE_GPU };
 	const char *name = span->kind == SPAN_KERNELS ? "kernels (estimate)" : "copies (estimate)";
-	struct timeline_stream *stream;
+	struct timeline_lane *stream;
 	uint32_t process;
 
 	if (span->kind == SPAN_SYNC || span->tid != 0 || (t->pid && span->tgid != t->pid))
@@ -100,12 +83,11 @@ int timeline_span(const struct span *span, void *userdata)
 	stream = timeline_process_of(t, span->tgid, &process) ? stream_of(t, span, process) : NULL;
 	if (!stream || !trace_timeline_key(t, name, &event.name))
 		return -ENOBUFS;
-	event.track = stream->track;
-	event.begin_ns = MAX(span->start_ns, stream->ended_ns);
-	event.end_ns = stream->ended_ns = MAX(span->likely_end_ns, event.begin_ns);
+	event.begin_ns = span->start_ns;
+	event.end_ns = span->likely_end_ns;
 	if (!(span->flags & SPAN_MERGED))
-		event.flow = timeline_flow(t, process, span->stream, true);
+		event.flow = timeline_flow(t, process, span->stream_id, true);
 	put_span(t, &event, span);
-	trace_timeline_add(t, &event);
+	timeline_add_to_lane(t, stream, &event);
 	return 0;
 }

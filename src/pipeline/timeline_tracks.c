@@ -100,6 +100,16 @@ bool timeline_process_begins(struct trace_timeline *t, const struct trace_proces
 	return true;
 }
 
+void timeline_process_ends(struct trace_timeline *t, uint32_t tgid, const char *how, uint64_t time_ns)
+{
+	uint32_t process;
+
+	if (!hashmap_get(&t->process_by, tgid, &process))
+		return;
+	timeline_mark(t, timeline_process_at(t, process)->track, how, time_ns);
+	hashmap_del(&t->process_by, tgid);
+}
+
 void timeline_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 {
 	struct trace_timeline *t = userdata;
@@ -146,6 +156,37 @@ bool timeline_thread(struct trace_timeline *t, const struct trace_header *event,
 		return false;
 	thread_name(event->tgid, event->tid, name, sizeof(name));
 	return timeline_child(t, *ret_process, &track, name, &t->thread_by, event->tid, ret_track);
+}
+
+struct timeline_lane *timeline_lane(struct trace_timeline *t, uint32_t process, struct hashmap *by,
+				    uint64_t id, const char *name)
+{
+	struct timeline_track track = { .kind = TIMELINE_CHILD,
+					.parent = timeline_process_at(t, process)->track };
+	uint64_t key = timeline_key_in(process, id);
+	struct timeline_lane *lane;
+	uint32_t index;
+
+	if (hashmap_get(by, key, &index))
+		return &((struct timeline_lane *)t->lanes.list)[index];
+	lane = timeline_has_room(t, process) ? row_list_add(&t->lanes) : NULL;
+	if (!lane)
+		return NULL;
+	if (!trace_timeline_text(t, name, &track.name) || !trace_timeline_track(t, &track, &lane->track) ||
+	    hashmap_put(by, key, t->lanes.n - 1) < 0) {
+		t->lanes.n--;
+		return NULL;
+	}
+	timeline_process_at(t, process)->tracks++;
+	return lane;
+}
+
+void timeline_add_to_lane(struct trace_timeline *t, struct timeline_lane *lane, struct timeline_event *event)
+{
+	event->track = lane->track;
+	event->begin_ns = MAX(event->begin_ns, lane->ended_ns);
+	event->end_ns = lane->ended_ns = MAX(event->end_ns, event->begin_ns);
+	trace_timeline_add(t, event);
 }
 
 void timeline_mark(struct trace_timeline *t, uint32_t track, const char *text, uint64_t time_ns)

@@ -39,7 +39,7 @@ enum timeline_format {
 
 enum {
 	TIMELINE_BLOCK = 4096, /* events */
-	TIMELINE_ARGS = 10,
+	TIMELINE_ARGS = 14,
 	TIMELINE_TRACKS_MAX = 1 << 16,
 	TIMELINE_TEXTS_MAX = 1 << 20,
 	TIMELINE_TEXT_BYTES = 64 << 20, /* of all texts */

@@ -74,6 +74,55 @@ def test_perfetto():
     assert all(s.depth == 0 for s in timeline.named("kernels (estimate)"))
 
 
+def arrows(timeline):
+    """(launch, span that its arrow leads to) of each launch that has one."""
+    spans = {flow: s for s in timeline.named("kernels (estimate)") for flow in s.flows}
+    return [(s, spans[s.flows[0]]) for s in timeline.named("cudaLaunchKernel") + timeline.named("cudaLaunchKernel_ptsz") if s.flows]
+
+
+def test_arrows_of_threads():
+    """Threads that launch into one stream, and wait for it, while others do: each launch leads to the span that covers it. Its own stream's to its own."""
+    with tempfile.TemporaryDirectory() as tmp:
+        traced(f"{tmp}/x.pftrace", f"{SIM}/workload", "threads 4; repeat 100; launch; sync; end; end")
+        shared = perfetto_of(f"{tmp}/x.pftrace")
+        traced(f"{tmp}/y.pftrace", f"{SIM}/workload", "launch; streams perthread; threads 2; launch 7; sync stream; end; streams legacy; launch; sync")
+        own = perfetto_of(f"{tmp}/y.pftrace")
+    pairs = arrows(shared)
+    equal(len(pairs), 400)
+    ends = {(s.track.uuid, s.end) for s in shared.named("kernels (estimate)")}
+    # A launch that began while another thread waited is in a span that begins when that one's ends.
+    assert all(launch.begin <= span.end and (launch.begin >= span.begin or (span.track.uuid, span.begin) in ends) for launch, span in pairs)
+    equal(sum(s.args["launches"] for s in shared.named("kernels (estimate)")), 400)
+    pairs = arrows(own)
+    equal(len(pairs), 4)
+    legacy = {span.track.uuid for launch, span in pairs if launch.args["grid"] == "1x1x1"}
+    threads = [(launch, span) for launch, span in pairs if launch.args["grid"] == "7x1x1"]
+    equal((len(legacy), len({span.track.uuid for _, span in threads}), len(legacy & {span.track.uuid for _, span in threads})), (1, 2, 0))
+    assert all(span.begin <= launch.begin <= span.end and span.args["launches"] == 1 for launch, span in threads), threads
+    equal({span.args["device"] for _, span in pairs}, {0})
+
+
+def test_communicators():
+    """Each has a track with its collectives, numbered; the same numbers are on the calls."""
+    with tempfile.TemporaryDirectory() as tmp:
+        traced(f"{tmp}/x.pftrace", f"{BUILD}/test/e2e/collectives", "operations")
+        timeline = perfetto_of(f"{tmp}/x.pftrace")
+    lanes = {t.uuid: t for t in timeline.tracks.values() if t.name.startswith("communicator ")}
+    assert lanes and all(t.parent in timeline.tracks and timeline.tracks[t.parent].kind == "process" for t in lanes.values()), timeline.tracks
+    calls = [s for s in timeline.slices if s.track.kind == "thread" and "communicator" in s.args]
+    on_lanes = [s for s in timeline.slices if s.track.uuid in lanes]
+    assert len(calls) > 10 and len(on_lanes) >= len(calls), f"{len(calls)} and {len(on_lanes)}"
+    assert all(s.depth == 0 for s in on_lanes)
+    for lane in lanes:
+        numbers = [s.args["sequence"] for s in sorted(timeline.slices, key=lambda s: s.begin) if s.track.uuid == lane and "sequence" in s.args]
+        equal(numbers, list(range(1, len(numbers) + 1)), lanes[lane])
+    reduces = [s for s in calls if s.name == "ncclAllReduce" and s.args["ranks"] == 8]
+    equal({(s.args["count"], s.args["bytes"], s.args["type"]) for s in reduces}, {(1000, 4000, "float32")})
+    name = f"communicator {hex(reduces[0].args['communicator'])} (rank {reduces[0].args['rank']} of 8)"
+    assert name in {t.name for t in lanes.values()}, f"{name} and {lanes}"
+    assert any(i.name == "process ended" and i.track.kind == "process" for i in timeline.instants)
+
+
 def test_chrome():
     with tempfile.TemporaryDirectory() as tmp:
         _, sums = traced(f"{tmp}/x.json", f"{SIM}/workload", SCRIPT)

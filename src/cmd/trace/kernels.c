@@ -263,13 +263,14 @@ int trace_kernels_prepare(struct trace_kernels *k)
 	return r;
 }
 
-int trace_kernels_new(sd_event *event, const struct options *options, bool names, bool operators,
+int trace_kernels_new(sd_event *event, const struct options *options, bool names, bool operators, bool nccl,
 		      struct trace_kernels **ret_kernels)
 {
 	_cleanup_(trace_kernels_freep) struct trace_kernels *k = calloc(1, sizeof(*k));
 	const struct pipeline_config pipeline = {
 		.name_kernels = names,
 		.operators = operators,
+		.nccl = nccl,
 		.keep_ended = true,
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 	};

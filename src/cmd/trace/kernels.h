@@ -21,8 +21,8 @@ enum {
 
 struct trace_kernels;
 
-/* @names: kernels are named; @operators: of PyTorch are traced. */
-int trace_kernels_new(sd_event *event, const struct options *options, bool names, bool operators,
+/* @names: kernels are named; @operators: of PyTorch are traced; @nccl: communicators are followed. */
+int trace_kernels_new(sd_event *event, const struct options *options, bool names, bool operators, bool nccl,
 		      struct trace_kernels **ret_kernels);
 void trace_kernels_free(struct trace_kernels *kernels); /* free the engine first */
 DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)

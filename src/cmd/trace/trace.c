@@ -499,7 +499,7 @@ static int start_kernels(struct tracing *t)
 {
 	bool names = t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE];
 	int r = trace_kernels_new(t->event, &t->inv->options, names, t->inv->flag[FLAG_TORCH] != NULL,
-				  &t->kernels);
+				  t->inv->flag[FLAG_TIMELINE] != NULL, &t->kernels);
 
 	if (r == 0)
 		r = trace_kernels_prepare(t->kernels);

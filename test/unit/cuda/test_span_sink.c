@@ -161,6 +161,38 @@ static void the_end_of_a_process_ends_its_spans(void **state)
 	free(k);
 }
 
+static bool launched_into(struct scene *s, uint64_t handle, uint16_t flags, int32_t result,
+			  uint32_t *ret_stream_id)
+{
+	const struct trace_launch launch = { .header = { .tgid = PID, .tid = TID, .flags = flags },
+					     .stream = handle,
+					     .result = result };
+
+	return cuda_launch_stream(s->cuda, &launch, ret_stream_id);
+}
+
+/* The default stream has two handles, and a thread's own one two, too. */
+static void launches_and_spans_name_streams_alike(void **state)
+{
+	struct scene *s = *state;
+	struct kept *k = listen(s);
+	uint32_t id, other;
+
+	launch(s, 0);
+	assert_true(launched_into(s, 0, 0, 0, &id));
+	assert_true(launched_into(s, 1, 0, 0, &other));
+	assert_int_equal(id, other);
+	sync_stream(s, 0, 100);
+	assert_int_equal(k->spans[0].stream_id, id);
+	launch(s, 2);
+	assert_true(launched_into(s, 2, 0, 0, &id));
+	assert_int_not_equal(id, other);
+	assert_true(launched_into(s, 0, TRACE_FLAG_PER_THREAD, 0, &other));
+	assert_int_equal(id, other);
+	assert_false(launched_into(s, 0, 0, 700, &id));
+	free(k);
+}
+
 /* A stream of a handle that another had before is another track. */
 static void a_handle_reused_is_another_stream(void **state)
 {
@@ -199,6 +231,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(none_is_merged, scene_setup, scene_teardown),
 		cmocka_unit_test_setup_teardown(copies_are_spans, scene_setup, scene_teardown),
 		cmocka_unit_test_setup_teardown(the_end_of_a_process_ends_its_spans, scene_setup,
+						scene_teardown),
+		cmocka_unit_test_setup_teardown(launches_and_spans_name_streams_alike, scene_setup,
 						scene_teardown),
 		cmocka_unit_test_setup_teardown(a_handle_reused_is_another_stream, scene_setup,
 						scene_teardown),

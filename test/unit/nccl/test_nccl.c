@@ -67,6 +67,30 @@ static void what_is_lost_is_marked(void **state)
 	assert_int_equal(view->communicators[1].id, 0);
 }
 
+/* Those that name each operation ask of a live one, in the order of events. */
+static void a_communicator_is_told_as_of_now(void **state)
+{
+	struct nccl *nccl = *state;
+	const struct trace_header reduce = { .op = TRACE_OP_NCCL_REDUCE, .type = TRACE_EVENT_CALL },
+				  send = { .op = TRACE_OP_NCCL_SEND, .type = TRACE_EVENT_CALL };
+	const struct nccl_communicator *c;
+
+	assert_null(nccl_communicator(nccl, PID, COMM));
+	make(nccl, COMM, 8);
+	CALL(nccl, REDUCE, .addr = COMM, .size = 10);
+	c = nccl_communicator(nccl, PID, COMM);
+	assert_non_null(c);
+	assert_int_equal(c->ranks, 8);
+	assert_int_equal(c->rank, 1);
+	assert_int_equal(c->sequence, 1);
+	assert_null(nccl_communicator(nccl, PID, CHILD));
+	assert_null(nccl_communicator(nccl, PID + 1, COMM));
+	CALL(nccl, DESTROY, .addr = COMM);
+	assert_null(nccl_communicator(nccl, PID, COMM));
+	assert_true(nccl_is_collective(&reduce));
+	assert_false(nccl_is_collective(&send));
+}
+
 static void failures_are_not_in_the_sequence(void **state)
 {
 	struct nccl *nccl = *state;
@@ -224,6 +248,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_handle_may_be_used_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(children, setup, teardown),
 		cmocka_unit_test_setup_teardown(ids_that_could_not_be_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_communicator_is_told_as_of_now, setup, teardown),
 		cmocka_unit_test_setup_teardown(groups, setup, teardown),
 		cmocka_unit_test_setup_teardown(exec_and_end_forget, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_of_work_that_goes_on, setup, teardown),
