@@ -97,6 +97,7 @@ static void open_live(void)
 int device_init(_unused_ struct call *call, uint32_t flags)
 {
 	int result = CU_SUCCESS;
+	bool first = false;
 
 	if (flags != 0)
 		return CU_INVALID_VALUE;
@@ -108,9 +109,12 @@ int device_init(_unused_ struct call *call, uint32_t flags)
 		if (result == CU_SUCCESS) {
 			open_live();
 			__atomic_store_n(&driver.initialised, true, __ATOMIC_RELEASE);
+			first = true;
 		}
 	}
 	driver_unlock();
+	if (first)
+		observe_inject();
 	return result;
 }
 

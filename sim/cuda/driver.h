@@ -3,6 +3,7 @@
 
 #include "base/macro.h"
 #include "sim/cuda/abi.h"
+#include "sim/cuda/observe.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/truth.h"
 #include "sim/cuda/visible.h"
@@ -25,6 +26,7 @@ struct cu_stream {
 	bool blocking; /* waits for the legacy stream, and the legacy stream for it */
 	bool legacy;
 	int64_t done_ns;
+	uint32_t number; /* for CUPTI; 0: none yet */
 	struct cu_graph *capture; /* its work is recorded there; NULL: no capture */
 	bool capture_origin;
 };
@@ -37,7 +39,7 @@ struct cu_context {
 	struct cu_stream legacy;
 	int64_t blocking_done_ns, all_done_ns; /* the latest of its blocking streams, of all its streams */
 	uint32_t captures; /* streams with a capture under way */
-	uint32_t generation;
+	uint32_t generation, number; /* number: for CUPTI; 0: none yet */
 };
 
 struct cu_event {
@@ -137,8 +139,8 @@ int primary_state(struct call *call, int device, uint32_t *ret_flags, int *ret_a
 
 /* Streams, events and time; stream.c, event.c */
 int stream_resolve(struct call *call, struct cu_stream *handle, struct cu_stream **ret_stream);
-/* Gives @ns of work to a stream. @launches, @copies and @bytes are what a capture records instead. */
-int stream_work(struct cu_stream *stream, int64_t ns, const struct cu_graph *what);
+/* Gives @ns of work to a stream; a capture records @what instead. Times in *ret_work; 0: it takes none. */
+int stream_work(struct cu_stream *stream, int64_t ns, const struct cu_graph *what, struct sim_work *ret_work);
 /* When all work in a stream so far ends; the caller holds the lock. */
 int64_t stream_done(const struct cu_stream *stream);
 void stream_wait_until(int64_t time_ns);

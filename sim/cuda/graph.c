@@ -164,6 +164,7 @@ int graph_instantiate_params(struct call *call, struct cu_graph **ret_exec, stru
 
 int graph_launch(struct call *call, struct cu_graph *exec, struct cu_stream *handle)
 {
+	struct sim_work work = { .kind = SIM_GRAPH, .correlation = observe_call(SIM_CALL_GRAPH) };
 	struct cu_stream *stream;
 	int result = stream_resolve(call, handle, &stream);
 
@@ -172,7 +173,11 @@ int graph_launch(struct call *call, struct cu_graph *exec, struct cu_stream *han
 		return result;
 	if (!pool_has(&execs, exec))
 		return CU_INVALID_VALUE;
-	return stream_work(stream, exec->duration_ns, exec);
+	work.graph = (uintptr_t)exec;
+	work.kernels = exec->launches;
+	result = stream_work(stream, exec->duration_ns, exec, &work);
+	observe_work(stream, &work);
+	return result;
 }
 
 int graph_upload(struct call *call, struct cu_graph *exec, struct cu_stream *handle)

@@ -204,6 +204,7 @@ int memory_alloc(struct call *call, uint64_t *ret_address, size_t bytes, enum me
 int memory_alloc_stream(struct call *call, uint64_t *ret_address, size_t bytes, struct cu_stream *handle)
 {
 	static const struct cu_graph nothing;
+	struct sim_work work = { .correlation = 0 }; /* it takes no time */
 	struct cu_stream *stream;
 	struct memory *memory;
 	int result = stream_resolve(call, handle, &stream);
@@ -213,7 +214,7 @@ int memory_alloc_stream(struct call *call, uint64_t *ret_address, size_t bytes, 
 		return result;
 	if (!ret_address || bytes == 0)
 		return CU_INVALID_VALUE;
-	result = stream_work(stream, 0, &nothing);
+	result = stream_work(stream, 0, &nothing, &work);
 	if (result != CU_SUCCESS)
 		return result;
 	driver_lock();

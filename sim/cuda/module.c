@@ -181,6 +181,7 @@ int launch(struct call *call, struct cu_function *function, const uint32_t grid[
 	   uint32_t shared_bytes, struct cu_stream *handle)
 {
 	static const struct cu_graph one = { .launches = 1 };
+	struct sim_work work = { .kind = SIM_KERNEL, .correlation = observe_call(SIM_CALL_LAUNCH) };
 	struct cu_stream *stream;
 	int result = stream_resolve(call, handle, &stream);
 
@@ -193,7 +194,10 @@ int launch(struct call *call, struct cu_function *function, const uint32_t grid[
 	call->threads = launch_threads(grid, block);
 	if (call->threads == 0 || shared_bytes > SHARED_MAX)
 		return CU_INVALID_VALUE;
-	return stream_work(stream, function->duration_ns, &one);
+	work.name = function->name;
+	result = stream_work(stream, function->duration_ns, &one, &work);
+	observe_work(stream, &work);
+	return result;
 }
 
 int launch_config(struct call *call, const struct cu_launch_config *config, struct cu_function *function)

@@ -87,7 +87,7 @@ static void extend(int64_t *time_ns, int64_t to_ns)
 	*time_ns = MAX(*time_ns, to_ns);
 }
 
-int stream_work(struct cu_stream *stream, int64_t ns, const struct cu_graph *what)
+int stream_work(struct cu_stream *stream, int64_t ns, const struct cu_graph *what, struct sim_work *ret_work)
 {
 	struct cu_context *context = stream->context;
 	int64_t start_ns;
@@ -110,6 +110,8 @@ int stream_work(struct cu_stream *stream, int64_t ns, const struct cu_graph *wha
 	if (stream->blocking)
 		extend(&context->blocking_done_ns, stream->done_ns);
 	device_work(&driver.devices[context->device], start_ns, stream->done_ns);
+	ret_work->start_ns = start_ns;
+	ret_work->end_ns = stream->done_ns;
 	driver_unlock();
 	return CU_SUCCESS;
 }

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "config.h"
 #include "helper/helper.h"
-#include "nccl_socket/listen.h"
+#include "plugin_socket/listen.h"
 #include "nccl_socket/protocol.h"
 #include "proc/proc.h"
 
@@ -230,7 +230,7 @@ int nccl_socket_new(sd_event *event, struct model *model, const char *path, stru
 	for (unsigned i = 0; i < NCCL_TABLES; i++)
 		socket->tables[i] = (struct arriving){ .row_bytes = sizeof(struct nccl_measured),
 						       .max = NCCL_MEASURED_MAX };
-	socket->listener = nccl_listen(path);
+	socket->listener = plugin_listen(path);
 	r = socket->listener < 0 ? socket->listener : 0;
 	if (r < 0)
 		log_error("cannot listen for NCCL's plugin on %s: %s; choose another place with nccl.socket",

@@ -60,22 +60,32 @@ static bool is_safe(char path[static PATH_MAX])
 	return true;
 }
 
-void helper_find_program(const char *configured, uint64_t capabilities, char ret_path[PATH_MAX])
+static void find_beside(const char *name, int mode, uint64_t capabilities, char ret_path[PATH_MAX])
 {
 	/* As built, and as installed, which works below any DESTDIR. */
 	static const char *const beside[] = { "/", "/../libexec/gpusonde/" };
-	const char *name = configured ? configured : reader;
 	char folder[PATH_MAX];
 
-	if (strchr(name, '/')) {
-		snprintf(ret_path, PATH_MAX, "%s", name);
-		return;
-	}
 	for (size_t i = 0; i < ARRAY_SIZE(beside) && program_folder(folder) == 0; i++)
 		if (snprintf(ret_path, PATH_MAX, "%s%s%s", folder, beside[i], name) < PATH_MAX &&
-		    access(ret_path, X_OK) == 0 && (!capabilities || is_safe(ret_path)))
+		    access(ret_path, mode) == 0 && (!capabilities || is_safe(ret_path)))
 			return;
 	snprintf(ret_path, PATH_MAX, "%s%s", GPUSONDE_LIBEXECDIR "/", name);
+}
+
+void helper_find_program(const char *configured, uint64_t capabilities, char ret_path[PATH_MAX])
+{
+	const char *name = configured ? configured : reader;
+
+	if (strchr(name, '/'))
+		snprintf(ret_path, PATH_MAX, "%s", name);
+	else
+		find_beside(name, X_OK, capabilities, ret_path);
+}
+
+void helper_find_library(const char *name, char ret_path[PATH_MAX])
+{
+	find_beside(name, R_OK, 0, ret_path);
 }
 
 /* ---- capabilities that pass an exec, where this process is not root ---- */

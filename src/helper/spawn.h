@@ -14,6 +14,8 @@ enum { HELPER_SOCKET = 3, HELPER_PROGRAM = 4 };
  * only if nobody else can replace it there. Always returns a path, which need not exist.
  */
 void helper_find_program(const char *configured, uint64_t capabilities, char ret_path[PATH_MAX]);
+/* The same of a library that programs of others load. */
+void helper_find_library(const char *name, char ret_path[PATH_MAX]);
 /* Descriptor of a program for helper_spawn(), owned by the caller, or -errno. */
 int helper_open_program(const char *path);
 /*

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * What the plugin sends to the agent (src/nccl_socket), over a UNIX socket of type SOCK_SEQPACKET: messages
- * of operations that have ended. Native byte order, since both are on one machine. The receiver believes
- * nothing.
- */
+/* What NCCL's plugin sends to the agent (src/nccl_socket): operations that have ended. */
 #pragma once
 
 #include <stdint.h>
+
+#include "model/plugin_wire.h"
 
 /* Where the agent listens, unless this variable names another place. */
 #define NCCL_SOCKET_VARIABLE "GPUSONDE_NCCL_SOCKET"
@@ -60,9 +58,7 @@ struct nccl_wire_operation {
 _Static_assert(sizeof(struct nccl_wire_operation) == 64, "both sides must agree");
 
 struct nccl_wire {
-	uint32_t magic;
-	uint16_t version, n;
-	uint64_t lost; /* operations that were not sent, for want of room, since earlier connections told */
-	struct nccl_wire_operation at[NCCL_WIRE_OPERATIONS]; /* of which n are sent */
+	struct plugin_wire wire;
+	struct nccl_wire_operation at[NCCL_WIRE_OPERATIONS]; /* of which wire.n are sent */
 };
-_Static_assert(sizeof(struct nccl_wire) == 16 + 32 * 64, "both sides must agree");
+_Static_assert(sizeof(struct nccl_wire) <= PLUGIN_WIRE_BYTES, "a message of a plugin");

@@ -3,7 +3,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
+
+#include "plugin/link.h"
 
 enum {
 	PLACES = 4096, /* operations that run; power of two */
@@ -36,14 +37,6 @@ static void init_places(void)
 {
 	for (unsigned i = 0; i < PLACES; i++)
 		pthread_spin_init(&places[i].lock, PTHREAD_PROCESS_PRIVATE);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static uintptr_t handle_of(const struct place *place, unsigned of)
@@ -109,7 +102,7 @@ static bool place_is_old(const struct place *place, uint64_t now)
 
 uintptr_t operation_begin(const struct plugin_operation *operation)
 {
-	uint64_t now = now_ns();
+	uint64_t now = plugin_now_ns();
 
 	pthread_once(&once, init_places);
 	for (unsigned i = 0; i < TRIES; i++) {
@@ -177,7 +170,7 @@ void operations_end(const void *context)
 uintptr_t operation_channel_begin(uintptr_t parent, uint64_t gpu_ns)
 {
 	struct place *place = place_lock(parent);
-	uint64_t at = gpu_ns ? gpu_ns : now_ns();
+	uint64_t at = gpu_ns ? gpu_ns : plugin_now_ns();
 	uintptr_t handle;
 
 	if (!place)
@@ -226,7 +219,7 @@ void operation_event_end(uintptr_t handle)
 	if (!place)
 		return;
 	if (place->told.timing == NCCL_TIMING_HOST)
-		place->last_ns = now_ns();
+		place->last_ns = plugin_now_ns();
 	place->ended++;
 	place_check(place);
 }

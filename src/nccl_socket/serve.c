@@ -26,7 +26,7 @@ static int send_answer(int channel, struct nccl_receiver *receiver, struct row_l
 
 	row_list_clear(rows);
 	nccl_receiver_rows(receiver, rows);
-	answer.refused = nccl_receiver_refused(receiver);
+	answer.refused = plugin_clients_refused(nccl_receiver_clients(receiver));
 	answer.dropped = rows->dropped;
 	r = send_table(channel, rows, NCCL_TABLE_ROWS, &answer);
 	row_list_clear(rows);
@@ -46,12 +46,13 @@ int nccl_serve(int channel)
 	struct row_list rows = { .size = sizeof(struct nccl_measured), .max = NCCL_MEASURED_MAX };
 	_cleanup_(nccl_receiver_freep) struct nccl_receiver *receiver = nccl_receiver_new();
 	struct nccl_question question;
-	int listener = -1, fd = -1, r = receiver ? nccl_receiver_channel(receiver, channel) : -1;
+	int listener = -1, fd = -1,
+	    r = receiver ? plugin_clients_channel(nccl_receiver_clients(receiver), channel) : -1;
 	ssize_t n = 1;
 	bool asked;
 
 	while (r >= 0 && n > 0) {
-		r = nccl_receiver_wait(receiver, -1, &asked);
+		r = plugin_clients_wait(nccl_receiver_clients(receiver), -1, &asked);
 		if (r == -EINTR)
 			r = 0;
 		if (r < 0 || !asked)
@@ -64,7 +65,7 @@ int nccl_serve(int channel)
 			return HELPER_FOREIGN;
 		if (fd >= 0 && listener < 0) {
 			listener = TAKE_FD(fd);
-			r = nccl_receiver_listen(receiver, listener);
+			r = plugin_clients_listen(nccl_receiver_clients(receiver), listener);
 		}
 		closep(&fd);
 		r = r < 0 ? r : send_answer(channel, receiver, &rows);

@@ -29,3 +29,8 @@ void kernel_numbers(const struct traced_kernel *kernel, const struct traced_laun
 /* Numbers of launches of several kernels. */
 void launches_numbers(const struct traced_launches *launches, uint8_t presence,
 		      double v[static KERNEL_METRICS], uint8_t p[static KERNEL_METRICS]);
+
+struct snapshot;
+struct table;
+/* The GPU's index; if the driver has not listed it, enough of the UUID to identify it. */
+void kernels_gpu_cell(struct table *table, const struct snapshot *s, const char *uuid);

@@ -34,18 +34,22 @@ static void pid_cell(struct table *table, const struct kernel_row *row)
 	table_cellf(table, COLOUR_NONE, "%" PRIu32, row->s->trace->processes[row->kernel->process].id.pid);
 }
 
-/* The GPU's index; if the driver has not listed it, enough of the UUID to identify it. */
-static void gpu_cell(struct table *table, const struct kernel_row *row)
+void kernels_gpu_cell(struct table *table, const struct snapshot *s, const char *uuid)
 {
-	const struct entity *e = entity_by_uuid(row->s, row->kernel->uuid);
+	const struct entity *e = entity_by_uuid(s, uuid);
 
 	if (e && entity_is_mig(e))
 		table_cellf(table, COLOUR_NONE, "%" PRIu32 "/%" PRIu32 "/%" PRIu32,
-			    snapshot_gpu(row->s, e)->id.index, e->id.gi, e->id.ci);
+			    snapshot_gpu(s, e)->id.index, e->id.gi, e->id.ci);
 	else if (e)
 		table_cellf(table, COLOUR_NONE, "%" PRIu32, e->id.index);
 	else
-		table_cellf(table, COLOUR_NONE, "%.12s", row->kernel->uuid);
+		table_cellf(table, COLOUR_NONE, "%.12s", uuid);
+}
+
+static void gpu_cell(struct table *table, const struct kernel_row *row)
+{
+	kernels_gpu_cell(table, row->s, row->kernel->uuid);
 }
 
 static void name_cell(struct table *table, const struct kernel_row *row)

@@ -62,7 +62,7 @@ def test_what_is_in_them():
     equal({os.path.basename(p) for p in found if p.endswith((".service", ".socket"))}, UNITS, "units")
     with open(f"{SOURCE}/meson.build", encoding="utf-8") as f:
         helpers = re.findall(r"^gpusonde_\w+ = executable\('([\w-]+)'", f.read(), re.M)
-    equal({p for p in found if "/libexec/" in p}, {f"/usr/libexec/gpusonde/{name}" for name in [*helpers, "dcgm-exporter", "libgpusonde-nccl.so"]}, "programs that it starts")
+    equal({p for p in found if "/libexec/" in p}, {f"/usr/libexec/gpusonde/{name}" for name in [*helpers, "dcgm-exporter", "libgpusonde-nccl.so", "libgpusonde-cupti.so"]}, "programs that it starts")
     for path in ("/usr/bin/gpusonde", "/usr/sbin/atopgpud", CONFIGURATION, "/usr/share/man/man8/gpusonde.8.gz", "/usr/share/man/man5/gpusonde.yaml.5.gz",
                  "/usr/share/man/man8/atopgpud.8.gz", "/usr/share/doc/gpusonde/copyright"):
         contains(found, path)

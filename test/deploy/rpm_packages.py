@@ -53,7 +53,7 @@ def test_what_is_in_them():
     with open(f"{SOURCE}/meson.build", encoding="utf-8") as f:
         text = f.read()
     helpers = re.findall(r"^gpusonde_\w+ = executable\('([\w-]+)'", text, re.M)
-    equal({p for p in found if "/libexec/gpusonde/" in p}, {f"/usr/libexec/gpusonde/{name}" for name in [*helpers, "dcgm-exporter", "libgpusonde-nccl.so"]}, "programs that it starts")
+    equal({p for p in found if "/libexec/gpusonde/" in p}, {f"/usr/libexec/gpusonde/{name}" for name in [*helpers, "dcgm-exporter", "libgpusonde-nccl.so", "libgpusonde-cupti.so"]}, "programs that it starts")
     for path in ("/usr/bin/gpusonde", "/usr/sbin/atopgpud", CONFIGURATION):
         contains(found, path)
     equal([p for p in found if "/sim/" in p or "local" in p], [], "files that are not its own")

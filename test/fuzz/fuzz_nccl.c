@@ -14,7 +14,7 @@ static void serve(struct nccl_receiver *receiver)
 {
 	bool channel;
 
-	while (nccl_receiver_wait(receiver, 0, &channel) > 0)
+	while (plugin_clients_wait(nccl_receiver_clients(receiver), 0, &channel) > 0)
 		;
 }
 
@@ -49,7 +49,7 @@ int fuzz_one(const uint8_t *data, size_t n)
 			size = (uint16_t)n;
 		if (fds[0] < 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0) {
 			fcntl(fds[1], F_SETFL, O_NONBLOCK);
-			if (!nccl_receiver_add(receiver, fds[1]))
+			if (!plugin_clients_add(nccl_receiver_clients(receiver), fds[1]))
 				break;
 		}
 		/* Closed by the other end: the next message comes by another connection. */

@@ -5,14 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/row_list.h"
 #include "base/text.h"
-#include "nccl_socket/listen.h"
+#include "cmd/trace/plugin_place.h"
 #include "nccl_socket/receive.h"
 #include "trace/engine.h"
 #include "view/nccl.h"
@@ -20,50 +17,22 @@
 struct trace_nccl {
 	struct event_sink sink;
 	struct nccl *nccl;
-	char folder[32], socket[64]; /* "": the plugin is not listened for */
-	int listener;
-	struct nccl_receiver *receiver;
+	struct plugin_place place;
+	struct nccl_receiver *receiver; /* NULL: the plugin is not listened for */
 	struct row_list rows; /* of connections that have ended */
 };
 
-static int on_received(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
-		       void *userdata)
-{
-	struct trace_nccl *nccl = userdata;
-	bool channel;
-
-	nccl_receiver_wait(nccl->receiver, 0, &channel);
-	return 0;
-}
-
-/* In a folder of its own, which only this user can reach. */
 static int trace_nccl_listen(struct trace_nccl *nccl, sd_event *event)
 {
-	int r;
-
-	strcpy(nccl->folder, "/tmp/gpusonde-nccl.XXXXXX");
-	if (!mkdtemp(nccl->folder)) {
-		nccl->folder[0] = '\0';
-		return -errno;
-	}
-	snprintf(nccl->socket, sizeof(nccl->socket), "%s/socket", nccl->folder);
 	nccl->receiver = nccl_receiver_new();
-	nccl->listener = nccl->receiver ? nccl_listen(nccl->socket) : -ENOMEM;
-	if (nccl->listener < 0)
-		return nccl->listener;
-	r = nccl_receiver_listen(nccl->receiver, nccl->listener);
-	if (r >= 0)
-		r = sd_event_add_io(event, NULL, nccl_receiver_fd(nccl->receiver), EPOLLIN, on_received,
-				    nccl);
-	return r >= 0 && setenv(NCCL_SOCKET_VARIABLE, nccl->socket, 1) < 0 ? -errno : r;
+	return nccl->receiver ? plugin_place_open(&nccl->place, event, nccl_receiver_clients(nccl->receiver),
+						  NCCL_SOCKET_VARIABLE) :
+				-ENOMEM;
 }
 
 void trace_nccl_collect(struct trace_nccl *nccl)
 {
-	bool channel;
-
-	while (nccl->receiver && nccl_receiver_wait(nccl->receiver, 0, &channel) > 0)
-		;
+	plugin_place_collect(&nccl->place);
 }
 
 static int on_event(const struct trace_header *event, uint32_t size, void *userdata)
@@ -101,13 +70,14 @@ int trace_nccl_new(sd_event *event, bool listens, struct trace_nccl **ret_nccl)
 
 	if (!nccl)
 		return -ENOMEM;
-	nccl->listener = -1;
+	nccl->place.listener = -1;
 	nccl->rows = (struct row_list){ .size = sizeof(struct nccl_measured), .max = NCCL_MEASURED_MAX };
 	nccl->nccl = nccl_new(NCCL_PROCESSES_MAX, true);
 	r = nccl->nccl ? 0 : -ENOMEM;
 	if (r == 0 && listens)
 		r = trace_nccl_listen(nccl, event);
 	if (r < 0) {
+		fprintf(stderr, "gpusonde trace: NCCL cannot be shown: %s\n", strerror(-r));
 		trace_nccl_free(nccl);
 		return r;
 	}
@@ -127,11 +97,7 @@ void trace_nccl_free(struct trace_nccl *nccl)
 	nccl_free(nccl->nccl);
 	nccl_receiver_free(nccl->receiver);
 	row_list_done(&nccl->rows);
-	closep(&nccl->listener);
-	if (nccl->socket[0])
-		unlink(nccl->socket);
-	if (nccl->folder[0])
-		rmdir(nccl->folder);
+	plugin_place_close(&nccl->place);
 	free(nccl);
 }
 

@@ -12,7 +12,7 @@ struct trace_nccl;
 
 /*
  * @listens: also for the plugin of NCCL in the command, which finds the socket by its environment variable.
- * To be called before the command is started.
+ * To be called before the command is started. -errno, which is said.
  */
 int trace_nccl_new(sd_event *event, bool listens, struct trace_nccl **ret_nccl);
 /* Takes what the plugin has sent. */

@@ -54,6 +54,10 @@ static bool is_contradictory(const struct invocation *inv)
 		why = "--kernels and --raw cannot be combined: leave out one of them";
 	else if (inv->flag[FLAG_NCCL] && inv->flag[FLAG_RAW])
 		why = "--raw has NCCL's calls, too: leave out --nccl";
+	else if (inv->flag[FLAG_CUPTI] && inv->operands_n == 0)
+		why = "--cupti needs a command: CUPTI must be in a program before it uses a GPU";
+	else if (inv->flag[FLAG_CUPTI] && inv->flag[FLAG_RAW])
+		why = "--raw prints calls: leave out --cupti, or use --timeline instead of --raw";
 	else if (inv->flag[FLAG_FULL] && !inv->flag[FLAG_KERNELS])
 		why = "--full needs --kernels, whose names it prints in full";
 	else if (inv->flag[FLAG_DURATION] && inv->operands_n > 0)

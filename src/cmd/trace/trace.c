@@ -24,6 +24,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/trace/blas.h"
+#include "cmd/trace/cupti.h"
 #include "cmd/trace/exec_gate.h"
 #include "cmd/trace/kernels.h"
 #include "cmd/trace/nccl.h"
@@ -45,6 +46,7 @@ struct tracing {
 	struct trace_engine *engine;
 	struct trace_kernels *kernels; /* NULL: calls only */
 	struct trace_nccl *nccl; /* NULL: calls only */
+	struct trace_cupti *cupti; /* NULL: no times of the GPUs are measured */
 	struct stack_sums *stacks; /* NULL: none are recorded */
 	struct trace_blas *blas; /* the same */
 	struct trace_python_figures *python; /* NULL: calls only */
@@ -178,6 +180,9 @@ static int draw(struct tracing *t, int to, double seconds)
 		r = draw_kernels(t, options, seconds, &out);
 	if (r == 0 && t->nccl)
 		r = trace_nccl_table(t->nccl, t->engine, &options, &out);
+	if (r == 0 && t->cupti)
+		r = trace_cupti_table(t->cupti, t->kernels ? trace_kernels_node(t->kernels) : NULL, &options,
+				      &out);
 	if (r == 0 && t->blas)
 		r = trace_blas_table(t->blas, t->engine, &options, &out);
 	if (r == 0 && t->python)
@@ -212,6 +217,7 @@ static void collect(struct tracing *t)
 		collect_kernels(t);
 	if (t->nccl)
 		trace_nccl_collect(t->nccl);
+	trace_cupti_collect(t->cupti);
 	if (t->timeline)
 		timeline_file_collect(t->timeline);
 	if (t->python)
@@ -242,6 +248,10 @@ static int put_json(struct tracing *t)
 	if (r == 0 && t->nccl) {
 		strbuf_adds(&out, ",\"nccl\":");
 		r = trace_nccl_json(t->nccl, t->engine, &out);
+	}
+	if (r == 0 && t->cupti) {
+		strbuf_adds(&out, ",\"cupti\":");
+		r = trace_cupti_json(t->cupti, &out);
 	}
 	if (r == 0 && t->blas) {
 		strbuf_adds(&out, ",\"blas\":");
@@ -517,16 +527,13 @@ static int start(struct tracing *t)
 		fprintf(stderr, "gpusonde trace: cannot start: %s\n", strerror(-r));
 		return r;
 	}
-	if (t->inv->flag[FLAG_NCCL]) {
+	if (t->inv->flag[FLAG_NCCL])
 		r = trace_nccl_new(t->event, t->inv->operands_n > 0, &t->nccl);
-		if (r < 0) {
-			fprintf(stderr, "gpusonde trace: NCCL cannot be shown: %s\n", strerror(-r));
-			return r;
-		}
-	}
-	if (t->inv->operands_n > 0)
+	if (r >= 0 && t->inv->flag[FLAG_CUPTI])
+		r = trace_cupti_start(t->event, &t->cupti);
+	if (r >= 0 && t->inv->operands_n > 0)
 		r = start_command(t);
-	else if (t->pid)
+	else if (r >= 0 && t->pid)
 		r = watch_pid(t);
 	return r;
 }
@@ -749,6 +756,7 @@ static int run_tracing(struct tracing *t)
 	timeline_file_free(TAKE_PTR(t->timeline));
 	trace_kernels_free(TAKE_PTR(t->kernels));
 	trace_nccl_free(TAKE_PTR(t->nccl));
+	trace_cupti_free(TAKE_PTR(t->cupti));
 	stack_sums_free(TAKE_PTR(t->stacks));
 	trace_blas_free(TAKE_PTR(t->blas));
 	trace_python_free(TAKE_PTR(t->python));
@@ -783,6 +791,7 @@ int trace_main(struct invocation *inv)
 	if (r >= 0)
 		r = run_tracing(&t);
 	exec_gate_free(t.gate);
+	trace_cupti_free(t.cupti);
 	trace_report_done(&t.report);
 	raw_sink_done(&t.raw);
 	sd_event_unref(t.event);

@@ -10,9 +10,7 @@
 
 static struct nccl_wire message_of(unsigned n)
 {
-	struct nccl_wire message = { .magic = NCCL_WIRE_MAGIC,
-				     .version = NCCL_WIRE_VERSION,
-				     .n = (uint16_t)n };
+	struct nccl_wire message = { .wire = { NCCL_WIRE_MAGIC, NCCL_WIRE_VERSION, (uint16_t)n, 0 } };
 
 	for (unsigned i = 0; i < n && i < NCCL_WIRE_OPERATIONS; i++)
 		message.at[i] = (struct nccl_wire_operation){ .bytes = 100,
@@ -28,7 +26,7 @@ static struct nccl_wire message_of(unsigned n)
 
 static size_t size_of(const struct nccl_wire *message)
 {
-	return offsetof(struct nccl_wire, at) + message->n * sizeof(message->at[0]);
+	return offsetof(struct nccl_wire, at) + message->wire.n * sizeof(message->at[0]);
 }
 
 static int client(struct nccl_receiver *receiver)
@@ -37,7 +35,7 @@ static int client(struct nccl_receiver *receiver)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
 	assert_int_equal(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
-	assert_true(nccl_receiver_add(receiver, fds[1]));
+	assert_true(plugin_clients_add(nccl_receiver_clients(receiver), fds[1]));
 	return fds[0];
 }
 
@@ -45,7 +43,7 @@ static void serve(struct nccl_receiver *receiver)
 {
 	bool channel;
 
-	while (nccl_receiver_wait(receiver, 0, &channel) > 0)
+	while (plugin_clients_wait(nccl_receiver_clients(receiver), 0, &channel) > 0)
 		assert_false(channel);
 }
 
@@ -79,7 +77,7 @@ static void operations_are_added(void **state)
 
 	message.at[1].timing = NCCL_TIMING_NONE;
 	message.at[1].duration_ns = 0;
-	message.lost = 5;
+	message.wire.lost = 5;
 	assert_int_equal(send(fd, &message, size_of(&message), 0), size_of(&message));
 	serve(receiver);
 	rows = rows_of(receiver);
@@ -119,7 +117,7 @@ static void totals_stay(void **state)
 
 		message.at[1].operation = NCCL_SEND;
 		message.at[2].algorithm = NCCL_ALGORITHM_TREE;
-		for (message.lost = 5; message.lost > 3; message.lost--)
+		for (message.wire.lost = 5; message.wire.lost > 3; message.wire.lost--)
 			assert_int_equal(send(fd, &message, size_of(&message), 0), size_of(&message));
 		close(fd);
 		serve(receiver);
@@ -172,7 +170,7 @@ static void a_wrong_message_ends_its_connection(void **state)
 	assert_int_equal(send(fd, &message, size_of(&message), 0), size_of(&message));
 	serve(receiver);
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
-	assert_int_equal(nccl_receiver_refused(receiver), 1);
+	assert_int_equal(plugin_clients_refused(nccl_receiver_clients(receiver)), 1);
 	close(fd);
 }
 
@@ -185,7 +183,7 @@ static void what_is_valid(void **state)
 	assert_false(nccl_wire_is_valid(&message, size_of(&message) - 1));
 	assert_false(nccl_wire_is_valid(&message, 4));
 	assert_false(nccl_wire_is_valid(&message, 0));
-	message.n++;
+	message.wire.n++;
 	assert_false(nccl_wire_is_valid(&message, size_of(&message)));
 	message = message_of(0);
 	assert_true(nccl_wire_is_valid(&message, size_of(&message)));
@@ -197,8 +195,8 @@ static void what_is_valid(void **state)
 	} while (0)
 	struct nccl_wire message_1 = message_of(1);
 
-	WRONG(magic, 0);
-	WRONG(version, 2);
+	WRONG(wire.magic, 0);
+	WRONG(wire.version, 2);
 	WRONG(at[0].algorithm, NCCL_ALGORITHMS);
 	WRONG(at[0].protocol, NCCL_PROTOCOLS);
 	WRONG(at[0].timing, NCCL_TIMINGS);
@@ -259,14 +257,14 @@ static void rows_of_a_user_are_bounded(void **state)
 static void connections_of_a_user_are_bounded(void **state)
 {
 	struct nccl_receiver *receiver = *state;
-	int fds[2], held[NCCL_CLIENTS_MAX / 2];
+	int fds[2], held[PLUGIN_CLIENTS_MAX / 2];
 
-	for (unsigned i = 0; i < NCCL_CLIENTS_MAX / 2; i++)
+	for (unsigned i = 0; i < PLUGIN_CLIENTS_MAX / 2; i++)
 		held[i] = client(receiver);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
-	assert_false(nccl_receiver_add(receiver, fds[1]));
+	assert_false(plugin_clients_add(nccl_receiver_clients(receiver), fds[1]));
 	close(fds[0]);
-	for (unsigned i = 0; i < NCCL_CLIENTS_MAX / 2; i++)
+	for (unsigned i = 0; i < PLUGIN_CLIENTS_MAX / 2; i++)
 		close(held[i]);
 }
 

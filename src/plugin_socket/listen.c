@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nccl_socket/listen.h"
+#include "plugin_socket/listen.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@ static bool is_left(const struct sockaddr_un *address)
 	       connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 && errno == ECONNREFUSED;
 }
 
-int nccl_listen(const char *path)
+int plugin_listen(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -5,4 +5,4 @@
  * A socket that listens at @path, to which every user may connect, or -errno; -EADDRINUSE: another one
  * listens there. One that is left there, and nobody listens on, is replaced.
  */
-int nccl_listen(const char *path);
+int plugin_listen(const char *path);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * True times of GPUs' work by process and device, as CUPTI measured them in the program (src/cupti_plugin).
+ *
+ * Who sends them is the program itself: these are its claims about itself.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "model/cupti_wire.h"
+#include "model/nccl.h"
+#include "model/trace.h"
+
+enum { GPU_TIMES_MAX = 4096 };
+#define GPU_TIME_NO_DEVICE UINT32_MAX
+
+struct gpu_time {
+	uint32_t pid;
+	uint32_t uid; /* of the process, as the kernel says */
+	uint64_t since_boot_ns; /* when it connected: one that began later has its PID only */
+	uint32_t device; /* CUDA's number in the process; GPU_TIME_NO_DEVICE: none was seen yet */
+	uint32_t api, error; /* as in struct cupti_slice */
+	uint8_t state, clock; /* enum cupti_state, enum cupti_clock */
+	uint8_t gone; /* it has closed its connection */
+	uint8_t told; /* the state is known */
+	char uuid[TRACED_UUID]; /* "": the program does not know it */
+	uint64_t kernels, graphs, copies, sets, bytes; /* bytes: copied and set */
+	double kernel_seconds,
+		copy_seconds; /* graphs are in the former, sets in the latter; sums, not unions */
+	double busy_seconds; /* in which any kernel or graph ran, within the slices */
+	double observed_seconds; /* of slices: the others say nothing */
+	/* Of the process, in its first row: */
+	uint64_t lost; /* records that found no room on their way */
+	uint64_t dropped, unknown, bad; /* as in struct cupti_slice */
+	char comm[NCCL_COMM]; /* the process's name, "": not known; the agent sets it */
+};
+
+/* "on", "over", "spent", "other", "no_library", "refused"; "" if it is not known. */
+const char *gpu_time_state(const struct gpu_time *row);

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUPTI's plugin (libgpusonde-cupti.so) with the simulated driver and CUPTI: gpusonde trace --cupti."""
+import collections
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+
+from lib.e2e import BUILD, SIMULATED, command, contains, environment, equal, run
+from lib.traced import SCENARIO, tracing
+
+SIM, PLUGIN, CUPTI = f"{BUILD}/sim/cuda", f"{BUILD}/libgpusonde-cupti.so", f"{BUILD}/sim/cupti/libcupti.so.13"
+US = 500
+ENV = environment(LD_LIBRARY_PATH=SIM, GPUSONDE_NVML_LIBRARY=SIMULATED, GPUSONDE_SIM_SCENARIO=SCENARIO, GPUSONDE_SIM_CUDA_KERNEL_US=str(US),
+                  GPUSONDE_CUPTI_LIBRARY=CUPTI)
+SCRIPT = "alloc 4096; copy h2d 4096; repeat 30; launch 3 64; end; sync; stream create; graph 5 3; sync; memset 100; launch; sync"
+VERSIONS = (12, 17, 18, 22, 28, 130001)
+# model/cupti_wire.h
+MAGIC, HEADER, WANTED, WORK = 0x74707563, struct.Struct("=IHHQ"), struct.Struct("=IHHIIII"), struct.Struct("=BBHIIIIIIIQQQQQQ")
+TID, START, END, LAUNCH, NAMED = 7, 10, 11, 12, 13  # places in it
+KERNEL, GRAPH, COPY, SET, NAME, DEVICE, SLICE = range(7)
+ON, OVER, SPENT, OTHER, NO_LIBRARY, REFUSED = range(6)
+
+
+def traced(script=SCRIPT, flags=("--json",), status=0, **env):
+    tracing()
+    done = command("trace", "--socket=none", "--cupti", *flags, "--output=-", "--", f"{SIM}/workload", script, env=dict(ENV, **env))
+    equal(done.returncode, status, done.stderr)
+    return done
+
+
+def measured(stdout):
+    """The process and its kernels."""
+    found = json.loads(stdout.splitlines()[-1])["cupti"]
+    process, = found["processes"]
+    return process, {k["name"]: k for k in found["kernels"]}
+
+
+def loaded(script, path, **env):
+    return subprocess.Popen([f"{SIM}/workload", script], env=dict(ENV, CUDA_INJECTION64_PATH=PLUGIN, GPUSONDE_CUPTI_SOCKET=path, **env),
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+class Told:
+    """What the plugin in a program says to who listens: works by kind, names, slices, lost."""
+
+    def __init__(self, script=SCRIPT, wanted=(1000, 1000, 0, 1), **env):
+        self.works, self.names, self.slices, self.lost = [], {}, [], 0
+        with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(f"{tmp}/socket")
+            listener.listen(1)
+            listener.settimeout(60)
+            with loaded(script, f"{tmp}/socket", **env) as self.process:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(60)
+                    connection.send(WANTED.pack(MAGIC, 1, 0, *wanted))
+                    while message := connection.recv(4096):
+                        self.take(message)
+                self.process.communicate(timeout=60)
+        equal(self.process.returncode, 0, "exit status")
+
+    def take(self, message):
+        magic, version, n, self.lost = HEADER.unpack_from(message)
+        equal((magic, version, len(message)), (MAGIC, 1, HEADER.size + 80 * n), "message")
+        for at in range(HEADER.size, len(message), 80):
+            kind = message[at]
+            if kind == NAME:
+                _, n, begin, _, _, name, text = struct.unpack_from("=BBHHHQ64s", message, at)
+                equal(begin, len(self.names.get(name, "")), "parts in order")
+                self.names[name] = self.names.get(name, "") + text[:n].decode()
+            elif kind == SLICE:
+                self.slices.append(struct.unpack_from("=BBBBIIIQQQQQQ", message, at))
+            elif kind < NAME:
+                self.works.append(WORK.unpack_from(message, at))
+
+    def kernels(self):
+        """Names of kernels, and their durations in us."""
+        return [(self.names[w[NAMED]], (w[END] - w[START]) / 1000) for w in self.works if w[0] == KERNEL]
+
+    def count(self, kind):
+        return sum(w[0] == kind for w in self.works)
+
+    def missing(self):
+        """dropped, unknown, bad of the last slice."""
+        return self.slices[-1][9:12]
+
+
+def test_each_version():
+    """Whatever the length of its records: each kernel with its time, each graph's too, and whose call it was."""
+    for version in VERSIONS:
+        told = Told(GPUSONDE_SIM_CUPTI_VERSION=str(version))
+        # 5 kernels of a graph that is launched 3 times; the other 31 have a call each.
+        equal(collections.Counter(told.kernels()), {("work", US): 31, ("node", US): 15}, f"version {version}")
+        equal((told.count(GRAPH), told.count(COPY), told.count(SET), told.lost, told.missing()), (0, 1, 1, 0, (0, 0, 0)), f"version {version}")
+        equal({(s[1], s[2], s[4]) for s in told.slices[-1:]}, {(OVER, 0, version)}, "state, clock, version")
+        first, last = told.slices[0][7], told.slices[-1][8]
+        for w in told.works:
+            assert first <= w[START] <= w[END] <= last, f"{w} is not within {first}, {last}"
+            if w[0] == KERNEL:
+                # Its call was before it, in the program's thread.
+                equal((w[TID], first <= w[LAUNCH] <= w[START]), (told.process.pid, True), "call")
+
+
+def test_graphs_as_a_whole():
+    told = Told(wanted=(1000, 1000, 0, 0))
+    equal((told.count(KERNEL), told.count(GRAPH)), (31, 3), "kernels and graphs")
+    equal({w[END] - w[START] for w in told.works if w[0] == GRAPH}, {5 * US * 1000}, "durations")
+
+
+def test_a_clock_of_its_own():
+    """A CUPTI that takes no clock of ours has CLOCK_REALTIME; the offset is measured."""
+    told = Told(GPUSONDE_SIM_CUPTI_FAIL="ActivityRegisterTimestampCallback:1")
+    equal(told.slices[-1][2], 1, "clock")
+    first, last, unsure = told.slices[0][7], told.slices[-1][8], 10_000_000
+    for w in told.works:
+        assert first - unsure <= w[START] <= w[END] <= last + unsure, f"{w} is not within {first}, {last}"
+
+
+def test_slices():
+    """On for a part of the time, and off after so many launches."""
+    told = Told("repeat 40; launch; sync; sleep 100; end", wanted=(300, 2000, 0, 1))
+    ended = [s[1] for s in told.slices if s[1] != ON]
+    assert len(ended) >= 2 and set(ended) == {OVER}, f"slices in four seconds: {ended}"
+    assert 2 <= told.count(KERNEL) < 40, told.count(KERNEL)
+    told = Told("repeat 40; launch; sync; sleep 20; end", wanted=(5000, 10000, 5, 1))
+    equal(told.slices[-1][1], SPENT, "state")
+    assert 3 <= told.count(KERNEL) < 40, told.count(KERNEL)
+
+
+def test_why_it_does_not_measure():
+    for state, error, env in ((OTHER, 39, {"GPUSONDE_SIM_CUPTI_OTHER": "1"}), (REFUSED, 35, {"GPUSONDE_SIM_CUPTI_FAIL": "Subscribe:35"}),
+                              (REFUSED, 15, {"GPUSONDE_SIM_CUPTI_FAIL": "ActivityEnable:15"}),
+                              (REFUSED, 1, {"GPUSONDE_SIM_CUPTI_FAIL": "ActivityRegisterCallbacks:1"}),
+                              (NO_LIBRARY, 0, {"GPUSONDE_CUPTI_LIBRARY": "/nonexistent"})):
+        told = Told(**env)
+        equal(([(s[1], s[5]) for s in told.slices], told.works), ([(state, error)], []), f"{env}")
+
+
+def test_records_that_make_no_sense():
+    """What comes before is taken, what is missing is counted, and the program does not notice."""
+    for records, taken in (("short", 46), ("backwards", 1), ("far", 1)):
+        told = Told(GPUSONDE_SIM_CUPTI_RECORDS=records)
+        dropped, unknown, bad = told.missing()
+        equal((len(told.works) <= taken + 1, dropped, unknown, bad > 0), (True, 0, 0, True), f"{records}: {len(told.works)} works, {bad} bad")
+    told = Told(GPUSONDE_SIM_CUPTI_RECORDS="unknown")
+    equal((len(told.works), told.missing()), (48, (0, 48, 0)), "unknown kinds")
+
+
+def test_what_finds_no_room_is_counted():
+    """64 buffers of 256 KiB: of 130,000 kernels at once some find no place, in CUPTI or in a buffer."""
+    told = Told("repeat 130000; launch; end; sync", GPUSONDE_SIM_CUDA_KERNEL_US="1")
+    dropped, _, bad = told.missing()
+    equal((told.count(KERNEL) + dropped + told.lost, bad), (130000, 0), f"{told.count(KERNEL)} told, {dropped} dropped, {told.lost} lost")
+    assert dropped > 0
+
+
+def test_in_gpusonde_trace():
+    done = traced(flags=("--json", "--kernels"))
+    process, kernels = measured(done.stdout)
+    equal((process["state"], process["clock"], process["reason"]), ("over", "monotonic", None), "state")
+    equal((process["kernels"], process["graphs"], process["copies"], process["sets"], process["bytes"]), (46, 0, 1, 1, 4196), "work")
+    equal((kernels["work"]["count"], kernels["work"]["correlated"], kernels["node"]["count"]), (31, 31, 15), "kernels")
+    equal({round(k[of] * 1e6) for k in kernels.values() for of in ("least_seconds", "most_seconds")}, {US}, "durations")
+    equal(round(process["busy_seconds"] * 1e6), 46 * US, "one after the other, so busy is their sum")
+    assert process["busy_seconds"] <= process["observed_seconds"], process
+    equal((process["lost"], process["dropped"], process["unknown"], process["bad"]), (0, 0, 0, 0), "missing")
+
+
+def test_streams_at_once():
+    """Busy is a union: streams that work at once are busy once."""
+    process, _ = measured(traced("threads 4; stream create; repeat 10; launch; end; sync stream; end; sync", GPUSONDE_SIM_CUDA_KERNEL_US="20000").stdout)
+    equal((process["kernels"], round(process["kernel_seconds"], 3)), (40, 0.8), "sums")
+    assert 0.2 <= process["busy_seconds"] < 0.8, process["busy_seconds"]
+
+
+def test_the_table():
+    text = traced(flags=("--kernels",)).stdout
+    contains(text, "500.0 us  500.0 us  500.0 us  work")
+    contains(text, "46 kernels, 0 graphs, 1 copies, 1 sets")
+    contains(traced(flags=(), GPUSONDE_SIM_CUPTI_OTHER="1").stdout, "another tool has subscribed to CUPTI: the plugin stands down")
+
+
+def test_a_killed_program_and_a_child():
+    process, _ = measured(traced("launch; sync; sleep 1500; kill", status=128 + signal.SIGKILL).stdout)
+    equal((process["kernels"], process["ended"]), (1, True), "what was told before")
+    contains(process["reason"], "before it told all")
+    process, _ = measured(traced("launch; sync; fork; launch; sync; end; launch; sync").stdout)
+    equal(process["kernels"], 2, "a child of fork says nothing")
+
+
+def test_another_tool_is_to_be_loaded():
+    done = command("trace", "--socket=none", "--cupti", "--", "true", env=dict(ENV, CUDA_INJECTION64_PATH="/other.so"))
+    assert done.returncode != 0
+    contains(done.stderr, "CUDA_INJECTION64_PATH is set")
+    done = command("trace", "--cupti", "-p", str(os.getpid()))
+    contains(done.stderr, "--cupti needs a command")
+
+
+def test_it_holds_no_program_up():
+    """Whoever is at the other end, the program does all, says nothing of its own, and ends."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+        silent.bind(f"{tmp}/silent")
+        silent.listen(1)
+        os.mkfifo(f"{tmp}/fifo")
+        for path in (f"{tmp}/silent", f"{tmp}/fifo", tmp, f"{tmp}/none", "/" + "x" * 4000):
+            with loaded("repeat 100; launch; end; sync", path) as p:
+                out, err = p.communicate(timeout=60)
+            equal((p.returncode, err), (0, ""), path[:100])
+            equal(json.loads(out)["calls"]["cudaLaunchKernel"]["count"], 100, "calls")
+
+
+def test_cupti_is_not_loaded_unless_somebody_listens():
+    with loaded("launch; sync; pause", "/nonexistent") as p:
+        equal(p.stdout.readline(), "ready\n", "the program")
+        with open(f"/proc/{p.pid}/maps", encoding="utf-8") as file:
+            maps = file.read()
+        equal((PLUGIN in maps, CUPTI in maps), (True, False), "what is loaded")
+        p.communicate("\n", timeout=60)
+        equal(p.returncode, 0, "exit status")
+
+
+def test_what_it_exports():
+    found = subprocess.run(["nm", "-D", "--defined-only", PLUGIN], capture_output=True, text=True, check=True).stdout
+    equal([line.split()[-1] for line in found.splitlines()], ["InitializeInjection"], "and nothing else")
+
+
+run()
