@@ -23,6 +23,7 @@ int put_stdout(const struct strbuf *text);
 void put_errors(const struct invocation *invocation, const struct strbuf *lines);
 
 int agent_main(struct invocation *invocation);
+int analyze_main(struct invocation *invocation);
 int atopgpud_main(struct invocation *invocation);
 int cgroup_main(struct invocation *invocation);
 int control_main(struct invocation *invocation); /* release, resume */

@@ -41,6 +41,13 @@ static const struct exit_status trace_statuses[] = {
 	{ 0 },
 };
 
+static const struct exit_status analyze_statuses[] = {
+	{ "0", "The files were read to their ends, whatever was found." },
+	{ "1", "A file cannot be read, or is no timeline: where and why is said; or the output failed." },
+	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
 static const struct exit_status probes_statuses[] = {
 	{ "0", "The functions are listed, including those that cannot be probed." },
 	{ "1", "FILE cannot be read, or has no function that tracing would probe; or the output failed." },
@@ -180,6 +187,21 @@ const struct command commands[] = {
 		  "found).",
 	  .operands = "[--] [COMMAND [ARGUMENT...]]",
 	  .command_line = true },
+	{ .name = "analyze",
+	  .run = analyze_main,
+	  .use = USE_ANALYZE,
+	  .statuses = analyze_statuses,
+	  .summary = "find out from timelines why programs were slow",
+	  .about =
+		  "Reads timelines (gpusonde trace --timeline FILE.pftrace) and shows what made the "
+		  "programs slow: each\n"
+		  "finding with its evidence, how sure it is, what to do, and where in the timeline to "
+		  "look; then which rules\n"
+		  "could not be judged, and for want of what. Files of several nodes are put on one clock "
+		  "by the collectives that\n"
+		  "they have in common. docs/analysis.md has the rules.",
+	  .operands = "FILE...",
+	  .operands_max = OPERANDS_MAX },
 	{ .name = "probes",
 	  .run = probes_main,
 	  .use = USE_PROBES,

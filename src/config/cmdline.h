@@ -27,7 +27,7 @@ static inline bool flag_value_optional(const struct flag *flag)
 	return flag->value && flag->value[0] == '[';
 }
 
-enum { OPERANDS_MAX = 2 };
+enum { OPERANDS_MAX = 64 };
 
 struct invocation;
 

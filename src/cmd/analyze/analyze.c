@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gpusonde analyze FILE...: why programs were slow, by their timelines. */
+#include "cmd/analyze/analyze.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "pipeline/findings.h"
+#include "view/findings.h"
+
+enum { FITS = 256 }; /* models in a window: nobody waits for a file */
+
+static int put_findings(const struct invocation *inv, const struct findings *findings)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	const char *no_color = getenv("NO_COLOR");
+	struct table_options options = { .colour = terminal && !(no_color && *no_color) };
+	struct winsize window;
+	struct strbuf out;
+	int r;
+
+	if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0)
+		options.width = window.ws_col;
+	strbuf_init(&out, 0);
+	if (inv->flag[FLAG_JSON])
+		r = json_findings(findings, &out);
+	else
+		r = text_findings(findings, &options, &out);
+	if (r == 0 && inv->flag[FLAG_JSON])
+		strbuf_addc(&out, '\n');
+	r = r == 0 ? put_stdout(&out) : EXIT_FAILURE;
+	strbuf_done(&out);
+	return r;
+}
+
+static int analyze(const struct invocation *inv, struct analyze_inputs *inputs)
+{
+	_cleanup_free_ struct findings *findings = NULL;
+
+	if (!analyze_open(inputs) || (inputs->n > 1 && !analyze_align(inputs)) || !analyze_read(inputs))
+		return EXIT_FAILURE;
+	findings = findings_of(inputs->analysis, analyze_file_real_offset(inputs->list[0].file));
+	if (findings)
+		return put_findings(inv, findings);
+	fprintf(stderr, "gpusonde analyze: %s\n", strerror(ENOMEM));
+	return EXIT_FAILURE;
+}
+
+int analyze_main(struct invocation *inv)
+{
+	const struct analysis_options options = { .fits = FITS };
+	struct analyze_inputs inputs = { .n = (uint32_t)inv->operands_n };
+	int status;
+
+	if (inv->operands_n == 0) {
+		fprintf(stderr, "gpusonde analyze: which timeline? Name a FILE.pftrace, as gpusonde trace "
+				"--timeline FILE.pftrace writes it\n");
+		return EXIT_USAGE;
+	}
+	if (analysis_new(&options, &inputs.analysis) < 0) {
+		fprintf(stderr, "gpusonde analyze: %s\n", strerror(ENOMEM));
+		return EXIT_FAILURE;
+	}
+	for (uint32_t i = 0; i < inputs.n; i++)
+		inputs.list[i].path = inv->operands[i];
+	status = analyze(inv, &inputs);
+	analyze_close(&inputs);
+	analysis_free(inputs.analysis);
+	return status;
+}

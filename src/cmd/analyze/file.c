@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/analyze/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/hashmap.h"
+#include "base/text.h"
+#include "model/nccl.h"
+#include "pipeline/analysis_call.h"
+
+enum { DEVICE_MAX = 96 };
+
+static const struct {
+	const char *name;
+	enum analysis_counter counter;
+} counters[] = {
+#define COUNTER(name_, counter_) { name_, ANALYSIS_COUNTER_##counter_ },
+#include "cmd/analyze/counters.def"
+#undef COUNTER
+};
+
+struct analyze_file {
+	struct analysis *analysis;
+	struct timeline_reader *reader;
+	int fd;
+	uint32_t node;
+	struct hashmap names; /* texts of the analysis, by those of the reader */
+	uint64_t lost;
+};
+
+/* ---- texts ---- */
+
+static const char *text_at(const struct analyze_file *file, uint32_t text)
+{
+	return timeline_reader_text(file->reader, text);
+}
+
+/* 0 where there is no room. */
+static uint32_t name_of(struct analyze_file *file, uint32_t text)
+{
+	uint32_t name;
+
+	if (hashmap_get(&file->names, text, &name))
+		return name;
+	if (analysis_text(file->analysis, text_at(file, text), &name) < 0)
+		return 0;
+	hashmap_put(&file->names, text, name);
+	return name;
+}
+
+static const struct timeline_arg *arg_of(const struct analyze_file *file, const struct timeline_event *event,
+					 const char *key)
+{
+	for (unsigned i = 0; i < event->args_n; i++)
+		if (STRV_EQ(text_at(file, event->args[i].key), key))
+			return &event->args[i];
+	return NULL;
+}
+
+/* 0: it has none. */
+static uint64_t number_arg(const struct analyze_file *file, const struct timeline_event *event,
+			   const char *key)
+{
+	const struct timeline_arg *arg = arg_of(file, event, key);
+
+	return arg && arg->type != TIMELINE_TEXT ? arg->value : 0;
+}
+
+static const char *text_arg(const struct analyze_file *file, const struct timeline_event *event,
+			    const char *key)
+{
+	const struct timeline_arg *arg = arg_of(file, event, key);
+
+	return arg && arg->type == TIMELINE_TEXT ? text_at(file, (uint32_t)arg->value) : NULL;
+}
+
+/* ---- tracks ---- */
+
+static const struct timeline_track *parent_of(const struct analyze_file *file,
+					      const struct timeline_track *track)
+{
+	return track->parent == TIMELINE_NONE ? NULL : timeline_reader_track(file->reader, track->parent);
+}
+
+/* "GPU 0 stream 0x7f..", "GPU 0 NVIDIA H100", "GPU 1 MIG-12345678..": what stands for the device. */
+static uint32_t device_of(struct analyze_file *file, const char *track)
+{
+	char device[DEVICE_MAX];
+	uint32_t number;
+	size_t n = strlen("GPU ");
+
+	if (strncmp(track, "GPU ", n) != 0)
+		return 0;
+	n += strcspn(track + n, " ");
+	if (strncmp(track + n, " MIG-", strlen(" MIG-")) == 0)
+		n += MIN(strcspn(track + n + 1, " "), (size_t)12) + 1;
+	snprintf(device, sizeof(device), "%.*s", (int)MIN(n, sizeof(device) - 1), track);
+	return analysis_text(file->analysis, device, &number) < 0 ? 0 : number;
+}
+
+/* ---- calls of threads ---- */
+
+static const struct probe *probe_named(const char *name)
+{
+	static const enum probe_library libraries[] = { PROBE_CUDART, PROBE_CUDA, PROBE_NCCL };
+
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++) {
+		const struct probe *probe = probe_find(libraries[i], name);
+
+		if (probe)
+			return probe;
+	}
+	return NULL;
+}
+
+/* "128x2x1" and the like: threads of a grid's or block's dimensions; 0: not known. */
+static uint64_t product(const char *dimensions)
+{
+	uint64_t n[3];
+
+	if (!dimensions || sscanf(dimensions, "%" SCNu64 "x%" SCNu64 "x%" SCNu64, &n[0], &n[1], &n[2]) != 3)
+		return 0;
+	for (unsigned i = 0; i < 3; i++)
+		if (n[i] > UINT32_MAX)
+			return 0;
+	return n[0] * n[1] * n[2];
+}
+
+static void fill_launch(struct analyze_file *file, const struct timeline_event *from,
+			struct analysis_event *event)
+{
+	const struct timeline_arg *kernel = arg_of(file, from, "kernel");
+	uint64_t grid = product(text_arg(file, from, "grid")), block = product(text_arg(file, from, "block"));
+
+	if (kernel && kernel->type == TIMELINE_TEXT)
+		event->name = name_of(file, (uint32_t)kernel->value);
+	if (__builtin_mul_overflow(grid, block, &event->threads))
+		event->threads = 0;
+}
+
+static uint32_t datatype_of(const char *name)
+{
+	for (uint32_t i = 0; name && nccl_type_name(i); i++)
+		if (STRV_EQ(nccl_type_name(i), name))
+			return i;
+	return UINT32_MAX;
+}
+
+static void fill_collective(struct analyze_file *file, const struct timeline_event *from,
+			    struct analysis_event *event)
+{
+	const struct timeline_arg *rank = arg_of(file, from, "rank");
+
+	event->communicator = number_arg(file, from, "communicator");
+	event->sequence = number_arg(file, from, "sequence");
+	event->ranks = (uint32_t)number_arg(file, from, "ranks");
+	event->rank = rank ? (int32_t)rank->value : -1;
+}
+
+static bool of_call(struct analyze_file *file, const struct timeline_event *from,
+		    struct analysis_event *event)
+{
+	const struct probe *probe = probe_named(text_at(file, from->name));
+	const char *type = text_arg(file, from, "type");
+	struct analysis_call call = {
+		.probe = probe,
+		.address = number_arg(file, from, "addr"),
+		.bytes = number_arg(file, from, "bytes"),
+		.stream = number_arg(file, from, "stream"),
+		.kind = type ? datatype_of(type) : (uint32_t)number_arg(file, from, "kind"),
+		.result = (int32_t)number_arg(file, from, "result"),
+	};
+
+	if (!probe || !analysis_of_call(&call, event))
+		return false;
+	if (number_arg(file, from, "nested"))
+		event->flags |= ANALYSIS_NESTED;
+	if (event->kind == ANALYSIS_LAUNCH)
+		fill_launch(file, from, event);
+	if (event->kind == ANALYSIS_COLLECTIVE)
+		fill_collective(file, from, event);
+	return true;
+}
+
+/* What is not the call of a probed function, by how its name begins. */
+static bool of_name(const struct analyze_file *file, const struct timeline_event *from,
+		    struct analysis_event *event)
+{
+	static const struct {
+		const char *name;
+		enum analysis_kind kind;
+	} kinds[] = {
+		{ "wait for the GIL", ANALYSIS_GIL },
+		{ "garbage collection", ANALYSIS_GC },
+		{ "Optimizer.step#", ANALYSIS_STEP },
+		{ "enumerate(DataLoader)#", ANALYSIS_DATA },
+	};
+	const char *name = text_at(file, from->name);
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strncmp(name, kinds[i].name, strlen(kinds[i].name)) == 0) {
+			event->kind = (uint8_t)kinds[i].kind;
+			return true;
+		}
+	return false;
+}
+
+static bool of_thread(struct analyze_file *file, const struct timeline_event *from,
+		      const struct timeline_track *track, struct analysis_event *event)
+{
+	const struct timeline_track *process = parent_of(file, track);
+
+	event->pid = track->pid ? track->pid : process ? process->pid : 0;
+	event->tid = track->tid;
+	if (of_name(file, from, event)) {
+		/* Waits that are told together. */
+		event->end_ns += event->kind == ANALYSIS_GIL ? number_arg(file, from, "total_ns") : 0;
+		return true;
+	}
+	return of_call(file, from, event);
+}
+
+/* ---- devices ---- */
+
+static bool of_stream(struct analyze_file *file, const struct timeline_event *from,
+		      const struct timeline_track *track, const struct timeline_track *process,
+		      struct analysis_event *event)
+{
+	event->kind = ANALYSIS_WORK;
+	event->flags = ANALYSIS_ESTIMATED;
+	event->pid = process->pid;
+	event->device = device_of(file, text_at(file, track->name));
+	event->stream = (uint64_t)from->track + 1;
+	event->bytes = number_arg(file, from, "bytes");
+	event->threads = number_arg(file, from, "threads");
+	return event->device != 0;
+}
+
+static bool of_gpu(struct analyze_file *file, const struct timeline_event *from, const char *gpu,
+		   struct analysis_event *event)
+{
+	const char *name = text_at(file, from->name);
+	uint64_t code;
+
+	event->device = device_of(file, gpu);
+	if (from->type == TIMELINE_SLICE) {
+		event->kind = ANALYSIS_THROTTLE;
+		return event->device != 0;
+	}
+	if (strncmp(name, "XID ", 4) != 0 || parse_u64(name + 4, &code) < 0)
+		return false;
+	event->kind = ANALYSIS_XID;
+	event->count = code;
+	return event->device != 0;
+}
+
+static bool of_value(struct analyze_file *file, const struct timeline_event *from,
+		     const struct timeline_track *track, struct analysis_event *event)
+{
+	const struct timeline_track *parent = parent_of(file, track);
+	const char *name = text_at(file, track->name);
+
+	event->kind = ANALYSIS_COUNTER;
+	event->value = from->value;
+	if (!parent)
+		return false;
+	if (parent->kind == TIMELINE_PROCESS) {
+		bool reserved = strstr(name, " reserved, bytes"), cuda = strncmp(name, "cuda:", 5) == 0;
+
+		event->pid = parent->pid;
+		event->counter =
+			reserved ? ANALYSIS_COUNTER_TORCH_RESERVED : ANALYSIS_COUNTER_TORCH_ALLOCATED;
+		return cuda && (reserved || strstr(name, " allocated, bytes"));
+	}
+	event->device = device_of(file, text_at(file, parent->name));
+	for (size_t i = 0; event->device && i < ARRAY_SIZE(counters); i++)
+		if (STRV_EQ(counters[i].name, name)) {
+			event->counter = (uint8_t)counters[i].counter;
+			return true;
+		}
+	return false;
+}
+
+/* ---- events ---- */
+
+static void note_lost(struct analyze_file *file, const struct timeline_event *from)
+{
+	uint64_t n;
+
+	if (from->category == TIMELINE_TRACING && strstr(text_at(file, from->name), " events lost") &&
+	    sscanf(text_at(file, from->name), "%" SCNu64, &n) == 1)
+		file->lost += n;
+}
+
+static bool of_process(const struct analyze_file *file, const struct timeline_event *from,
+		       const struct timeline_track *track, struct analysis_event *event)
+{
+	event->kind = ANALYSIS_EXIT;
+	event->pid = track->pid;
+	return from->type == TIMELINE_INSTANT && STRV_EQ(text_at(file, from->name), "process ended");
+}
+
+/* False: an analysis has no use for it. */
+static bool of_event(struct analyze_file *file, const struct timeline_event *from,
+		     struct analysis_event *event)
+{
+	const struct timeline_track *track = timeline_reader_track(file->reader, from->track),
+				    *parent = parent_of(file, track);
+
+	*event = (struct analysis_event){ .node = file->node,
+					  .begin_ns = from->begin_ns,
+					  .end_ns = from->type == TIMELINE_SLICE ? from->end_ns :
+										   from->begin_ns,
+					  .rank = -1 };
+	if (from->type == TIMELINE_VALUE)
+		return of_value(file, from, track, event);
+	note_lost(file, from);
+	event->name = name_of(file, from->name);
+	switch (track->kind) {
+	case TIMELINE_THREAD:
+		return of_thread(file, from, track, event);
+	case TIMELINE_PROCESS:
+		return of_process(file, from, track, event);
+	case TIMELINE_CHILD:
+		if (parent && parent->kind == TIMELINE_PROCESS)
+			return of_stream(file, from, track, parent, event);
+		return parent && of_gpu(file, from, text_at(file, parent->name), event);
+	default:
+		return of_gpu(file, from, text_at(file, track->name), event);
+	}
+}
+
+int analyze_file_next(struct analyze_file *file, struct analysis_event *ret_event)
+{
+	struct timeline_event event;
+	int r;
+
+	do
+		r = timeline_read_next(file->reader, &event);
+	while (r > 0 && !of_event(file, &event, ret_event));
+	return r;
+}
+
+/* ---- start and end ---- */
+
+int analyze_file_new(const char *path, struct analysis *analysis, uint32_t node,
+		     struct analyze_file **ret_file)
+{
+	_cleanup_(analyze_file_freep) struct analyze_file *file = calloc(1, sizeof(*file));
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	file->analysis = analysis;
+	file->node = node;
+	file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (file->fd < 0)
+		return -errno;
+	r = timeline_reader_new(file->fd, &file->reader);
+	if (r < 0)
+		return r;
+	*ret_file = TAKE_PTR(file);
+	return 0;
+}
+
+void analyze_file_free(struct analyze_file *file)
+{
+	if (!file)
+		return;
+	timeline_reader_free(file->reader);
+	hashmap_done(&file->names);
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file);
+}
+
+const struct timeline_read *analyze_file_status(const struct analyze_file *file)
+{
+	return timeline_read_status(file->reader);
+}
+
+uint64_t analyze_file_lost(const struct analyze_file *file)
+{
+	return file->lost;
+}
+
+int64_t analyze_file_real_offset(const struct analyze_file *file)
+{
+	return timeline_reader_real_offset(file->reader);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What an analysis has found out, for the views: why programs are slow, by which evidence, how sure that is,
+ * what to do, and where in a timeline to look. Immutable.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/metric.h"
+
+enum {
+	FINDING_NODE = 64,
+	FINDING_DEVICE = 96,
+	FINDING_SUBJECT = 160,
+	FINDING_VALUES = 10,
+	FINDING_EVIDENCE = 32,
+};
+
+struct finding_value {
+	const char *name; /* of a JSON member, without its unit */
+	enum metric_unit unit;
+	double value;
+};
+
+/* Texts are sanitised UTF-8, "" if they do not apply. */
+struct finding {
+	uint32_t rule; /* index of its row */
+	bool active; /* as of the newest window; else it was so */
+	uint32_t pid; /* 0: of no single process */
+	char node[FINDING_NODE], device[FINDING_DEVICE], subject[FINDING_SUBJECT];
+	uint64_t communicator; /* 0: none */
+	uint64_t begin_ns, end_ns; /* on the timeline's clock */
+	double confidence; /* 0 to 1 */
+	uint32_t without; /* bits: evidence that would have made it surer */
+	uint32_t values_n;
+	struct finding_value values[FINDING_VALUES];
+};
+
+/* A rule, and whether it could be judged. */
+struct finding_rule {
+	const char *name, *title, *remedy;
+	uint32_t missing; /* bits of evidence that it needs and that did not come; 0: it was judged */
+	uint32_t active; /* its findings that are */
+};
+
+struct findings {
+	uint32_t n, rules_n;
+	struct finding *list; /* in the order in which they began */
+	struct finding_rule *rules;
+	const char *evidence[FINDING_EVIDENCE]; /* words of a bit */
+	int64_t real_offset_ns; /* wall clock less the timeline's; 0: not known */
+	uint64_t events, late,
+		beyond; /* seen; out of order; beyond a limit, so that findings may be missing */
+};
+
+/* Zeroed, with room for so many; one allocation, to be freed. NULL: out of memory. */
+struct findings *findings_new(uint32_t n, uint32_t rules);

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/findings.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+
+_Static_assert((int)EVIDENCE_KINDS <= (int)FINDING_EVIDENCE, "each has words");
+_Static_assert((int)ANALYSIS_VALUES <= (int)FINDING_VALUES, "each is shown");
+
+static enum metric_unit unit_of(enum analysis_unit unit)
+{
+	static const enum metric_unit units[ANALYSIS_UNITS] = {
+		[ANALYSIS_NUMBER] = UNIT_NONE,
+		[ANALYSIS_RATIO] = UNIT_RATIO,
+		[ANALYSIS_SECONDS] = UNIT_SECONDS,
+		[ANALYSIS_BYTES] = UNIT_BYTES,
+		[ANALYSIS_BYTES_PER_SECOND] = UNIT_BYTES_PER_SECOND,
+		[ANALYSIS_PER_SECOND] = UNIT_NONE,
+		[ANALYSIS_HERTZ] = UNIT_HERTZ,
+		[ANALYSIS_WATTS] = UNIT_WATTS,
+	};
+
+	return units[unit];
+}
+
+static void put_name(const struct analysis *analysis, uint32_t text, char *name, size_t size)
+{
+	snprintf(name, size, "%s", analysis_text_get(analysis, text));
+	utf8_sanitize(name); /* where it was cut */
+}
+
+static void fill_finding(const struct analysis *analysis, const struct analysis_finding *from,
+			 struct finding *to)
+{
+	*to = (struct finding){
+		.rule = from->rule,
+		.active = from->active,
+		.pid = from->pid,
+		.communicator = from->communicator,
+		.begin_ns = from->begin_ns,
+		.end_ns = from->end_ns,
+		.confidence = from->confidence,
+		.without = from->without,
+		.values_n = from->values_n,
+	};
+	put_name(analysis, from->node, to->node, sizeof(to->node));
+	put_name(analysis, from->device, to->device, sizeof(to->device));
+	put_name(analysis, from->subject, to->subject, sizeof(to->subject));
+	for (uint32_t i = 0; i < from->values_n; i++)
+		to->values[i] = (struct finding_value){ from->values[i].name, unit_of(from->values[i].unit),
+							from->values[i].value };
+}
+
+static void fill_rules(const struct analysis *analysis, struct findings *findings)
+{
+	for (uint32_t i = 0; i < FINDING_RULES; i++)
+		findings->rules[i] = (struct finding_rule){
+			.name = analysis_rules[i].name,
+			.title = analysis_rules[i].title,
+			.remedy = analysis_rules[i].remedy,
+			.missing = analysis_missing(analysis, (enum analysis_rule)i),
+		};
+	for (uint32_t i = 0; i < EVIDENCE_KINDS; i++)
+		findings->evidence[i] = analysis_evidence_words((enum analysis_evidence)i);
+	findings->rules_n = FINDING_RULES;
+}
+
+struct findings *findings_of(const struct analysis *analysis, int64_t real_offset_ns)
+{
+	const struct analysis_counts *counts = analysis_counts(analysis);
+	uint32_t n;
+	const struct analysis_finding *list = analysis_findings(analysis, &n);
+	struct findings *findings = findings_new(n, FINDING_RULES);
+
+	if (!findings)
+		return NULL;
+	fill_rules(analysis, findings);
+	for (uint32_t i = 0; i < n; i++) {
+		fill_finding(analysis, &list[i], &findings->list[i]);
+		findings->rules[list[i].rule].active += list[i].active;
+	}
+	findings->n = n;
+	findings->real_offset_ns = real_offset_ns;
+	findings->events = counts->events;
+	findings->late = counts->late;
+	findings->beyond = counts->beyond + counts->findings_beyond;
+	return findings;
+}

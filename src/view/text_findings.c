@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/findings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "view/number.h"
+#include "view/table.h"
+
+enum { VALUE_TEXT = 64 };
+
+static void value_text(const struct finding_value *value, char text[static VALUE_TEXT])
+{
+	char bytes[BYTES_TEXT];
+	double v = value->value;
+
+	switch (value->unit) {
+	case UNIT_RATIO:
+		snprintf(text, VALUE_TEXT, "%.1f %%", v * 100);
+		break;
+	case UNIT_SECONDS:
+		snprintf(text, VALUE_TEXT,
+			 v < 1e-3 ? "%.1f us" :
+			 v < 1    ? "%.1f ms" :
+				    "%.2f s",
+			 v < 1e-3 ? v * 1e6 :
+			 v < 1    ? v * 1e3 :
+				    v);
+		break;
+	case UNIT_BYTES:
+	case UNIT_BYTES_PER_SECOND:
+		bytes_text(v, bytes);
+		snprintf(text, VALUE_TEXT, "%s%s", bytes, value->unit == UNIT_BYTES ? "" : "/s");
+		break;
+	case UNIT_HERTZ:
+		snprintf(text, VALUE_TEXT, "%.0f MHz", v / 1e6);
+		break;
+	case UNIT_WATTS:
+		snprintf(text, VALUE_TEXT, "%.0f W", v);
+		break;
+	default:
+		snprintf(text, VALUE_TEXT, "%.6g", v);
+	}
+}
+
+static void add_words(struct strbuf *line, const struct findings *findings, uint32_t bits)
+{
+	const char *comma = "";
+
+	for (unsigned i = 0; i < FINDING_EVIDENCE; i++) {
+		if (!(bits >> i & 1) || !findings->evidence[i])
+			continue;
+		strbuf_addf(line, "%s%s", comma, findings->evidence[i]);
+		comma = "; ";
+	}
+}
+
+/* "copy_bound: threads wait for ... (node1, PID 7, GPU 0, confidence 95 %)" */
+static void put_head(const struct findings *findings, const struct finding *f,
+		     const struct table_options *options, struct strbuf *out)
+{
+	const struct finding_rule *rule = &findings->rules[f->rule];
+	struct strbuf line;
+
+	strbuf_init(&line, 0);
+	strbuf_addf(&line, "%s: %s%s%s (", rule->name, rule->title, f->subject[0] ? ": " : "", f->subject);
+	if (f->node[0])
+		strbuf_addf(&line, "%s, ", f->node);
+	if (f->pid)
+		strbuf_addf(&line, "PID %" PRIu32 ", ", f->pid);
+	if (f->device[0])
+		strbuf_addf(&line, "%s, ", f->device);
+	if (f->communicator)
+		strbuf_addf(&line, "communicator 0x%" PRIx64 ", ", f->communicator);
+	strbuf_addf(&line, "confidence %.0f %%%s)", f->confidence * 100, f->active ? "" : ", ended");
+	table_line(options, out, f->active ? COLOUR_BAD : COLOUR_DIM, line.data);
+	strbuf_done(&line);
+}
+
+static void put_evidence(const struct finding *f, const struct table_options *options, struct strbuf *out)
+{
+	char value[VALUE_TEXT];
+	struct strbuf line;
+
+	strbuf_init(&line, 0);
+	strbuf_adds(&line, "  evidence: ");
+	for (uint32_t i = 0; i < f->values_n; i++) {
+		value_text(&f->values[i], value);
+		strbuf_addf(&line, "%s%s %s", i > 0 ? ", " : "", f->values[i].name, value);
+	}
+	if (f->values_n > 0)
+		table_line(options, out, COLOUR_NONE, line.data);
+	strbuf_done(&line);
+}
+
+static void put_place(const struct finding *f, const struct table_options *options, struct strbuf *out)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "  timeline: %.6f s to %.6f s%s", (double)f->begin_ns / NSEC_PER_SEC,
+		 (double)f->end_ns / NSEC_PER_SEC,
+		 f->pid       ? ", at the process" :
+		 f->device[0] ? ", at the GPU" :
+				"");
+	table_line(options, out, COLOUR_NONE, text);
+}
+
+static void put_finding(const struct findings *findings, const struct finding *f,
+			const struct table_options *options, struct strbuf *out)
+{
+	struct strbuf line;
+
+	put_head(findings, f, options, out);
+	put_evidence(f, options, out);
+	put_place(f, options, out);
+	strbuf_init(&line, 0);
+	if (f->without) {
+		strbuf_adds(&line, "  surer with: ");
+		add_words(&line, findings, f->without);
+		table_line(options, out, COLOUR_NONE, line.data);
+		strbuf_reset(&line);
+	}
+	strbuf_addf(&line, "  remedy: %s", findings->rules[f->rule].remedy);
+	table_line(options, out, COLOUR_NONE, line.data);
+	strbuf_addc(out, '\n');
+	strbuf_done(&line);
+}
+
+/* What was not judged says nothing: each missing evidence once, with the rules that want it. */
+static void put_missing(const struct findings *findings, const struct table_options *options,
+			struct strbuf *out)
+{
+	struct strbuf line;
+
+	strbuf_init(&line, 0);
+	for (unsigned bit = 0; bit < FINDING_EVIDENCE && findings->evidence[bit]; bit++) {
+		unsigned n = 0;
+
+		strbuf_reset(&line);
+		strbuf_addf(&line, "not judged for want of %s: ", findings->evidence[bit]);
+		for (uint32_t i = 0; i < findings->rules_n; i++)
+			if (findings->rules[i].missing >> bit & 1)
+				strbuf_addf(&line, "%s%s", n++ > 0 ? ", " : "", findings->rules[i].name);
+		if (n > 0)
+			table_line(options, out, COLOUR_DIM, line.data);
+	}
+	strbuf_done(&line);
+}
+
+int text_findings(const struct findings *findings, const struct table_options *options, struct strbuf *out)
+{
+	char text[160];
+
+	for (uint32_t i = 0; i < findings->n; i++)
+		put_finding(findings, &findings->list[i], options, out);
+	if (findings->n == 0)
+		table_line(options, out, COLOUR_GOOD,
+			   findings->events > 0 ? "Nothing was found by the rules that could be judged." :
+						  "There was nothing to analyse.");
+	put_missing(findings, options, out);
+	if (findings->beyond > 0) {
+		snprintf(text, sizeof(text),
+			 "INCOMPLETE: %" PRIu64 " processes, devices or findings were beyond a limit",
+			 findings->beyond);
+		table_line(options, out, COLOUR_WARN, text);
+	}
+	return out->failed ? -ENOMEM : 0;
+}

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpusonde analyze: what is in a timeline is what is judged; what is missing in it is said; files of several nodes are on one clock."""
+import json
+import os
+import tempfile
+
+from lib import perfetto
+from lib.e2e import BUILD, SIMULATED, command, contains, environment, equal, run
+from lib.perfetto_write import Writer
+from lib.traced import SCENARIO, tracing
+
+SIM = f"{BUILD}/sim/cuda"
+MS = 10**6
+BEGIN = 1000 * 10**9
+
+
+def analyzed(*paths, status=0):
+    done = command("analyze", "--json", *paths)
+    equal(done.returncode, status, done.stderr)
+    return done, json.loads(done.stdout) if status == 0 else None
+
+
+def copies(path, share, direction="cudaMemcpy"):
+    """20 s of copies for which a thread waits for this share of its time."""
+    writer = Writer(real_offset=10**18)
+    process = writer.process(7, "train")
+    thread = writer.thread(process, 7, 8)
+    for i in range(2000):
+        at = BEGIN + i * 10 * MS
+        writer.slice(thread, "cuda", direction, at, at + int(share * 10 * MS), bytes=4096, kind=1)
+    writer.write(path)
+
+
+def found(document, name):
+    return [f for f in document["findings"] if f["finding"] == name]
+
+
+def test_a_finding_has_what_it_needs():
+    with tempfile.TemporaryDirectory() as tmp:
+        copies(f"{tmp}/x.pftrace", 0.5)
+        copies(f"{tmp}/near.pftrace", 0.09)
+        copies(f"{tmp}/async.pftrace", 0.5, "cudaMemcpyAsync")
+        done, document = analyzed(f"{tmp}/x.pftrace")
+        text = command("analyze", f"{tmp}/x.pftrace")
+        _, near = analyzed(f"{tmp}/near.pftrace")
+        _, unblocked = analyzed(f"{tmp}/async.pftrace")
+    equal(done.stderr, "")
+    (finding,) = found(document, "copy_bound")
+    equal((finding["pid"], finding["active"], round(finding["evidence"]["time_share"], 2)), (7, True, 0.5))
+    assert 0 < finding["confidence"] <= 1 and finding["remedy"], finding
+    place = finding["timeline"]
+    assert BEGIN <= place["begin_ns"] < place["end_ns"] <= BEGIN + 21 * 10**9, place
+    equal((place["track"], place["begin"][:4]), ("process", "2001"))
+    equal([f for d in (near, unblocked) for f in found(d, "copy_bound")], [])
+    contains(text.stdout, "copy_bound: ")
+    contains(text.stdout, "  remedy: ")
+    rules = {rule["finding"]: rule for rule in document["rules"]}
+    equal((rules["copy_bound"]["judged"], rules["copy_bound"]["active"]), (True, 1))
+
+
+def test_absent_evidence_is_said():
+    with tempfile.TemporaryDirectory() as tmp:
+        Writer().write(f"{tmp}/x.pftrace")
+        _, document = analyzed(f"{tmp}/x.pftrace")
+        text = command("analyze", f"{tmp}/x.pftrace")
+    equal(document["findings"], [])
+    (rule,) = [r for r in document["rules"] if r["finding"] == "copy_bound"]
+    equal((rule["judged"], rule["missing_evidence"]), (False, ["copies"]))
+    contains(text.stdout, "There was nothing to analyse.")
+    contains(text.stdout, "not judged for want of copies: copy_bound")
+
+
+def test_damaged_files():
+    with tempfile.TemporaryDirectory() as tmp:
+        copies(f"{tmp}/x.pftrace", 0.5)
+        size = os.path.getsize(f"{tmp}/x.pftrace")
+        with open(f"{tmp}/x.pftrace", "r+b") as file:
+            file.truncate(size - 3)
+        done, document = analyzed(f"{tmp}/x.pftrace")
+        contains(done.stderr, "INCOMPLETE: it was cut while it was written")
+        equal(len(found(document, "copy_bound")), 1)
+        with open(f"{tmp}/x.pftrace", "r+b") as file:
+            file.seek(size // 2)
+            file.write(bytes(16))
+        done, _ = analyzed(f"{tmp}/x.pftrace", status=1)
+        contains(done.stderr, "refused at byte ")
+        equal(done.stdout, "")
+        for path, why in ((f"{tmp}/none", "No such file"), ("/bin/true", "no timeline in Perfetto's format"), (tmp, "Is a directory")):
+            done, _ = analyzed(path, status=1)
+            contains(done.stderr, why)
+    equal(command("analyze").returncode, 2)
+
+
+def node(path, clock, late, ranks):
+    """Collectives of two ranks on each of two nodes; @late: ms, by rank."""
+    writer = Writer()
+    threads = {rank: writer.thread(writer.process(100 + rank, "train"), 100 + rank, 100 + rank) for rank in ranks}
+    for i in range(300):
+        for rank, thread in threads.items():
+            at = BEGIN + clock + i * 50 * MS + int(late.get(rank, 0) * MS)
+            writer.slice(thread, "nccl", "ncclAllReduce", at, at + 10000, bytes=1 << 20, type="float32", communicator=0xABCD, sequence=i + 1,
+                         rank=rank, ranks=4)
+    writer.write(path)
+
+
+def test_nodes_are_on_one_clock():
+    with tempfile.TemporaryDirectory() as tmp:
+        node(f"{tmp}/a.pftrace", 0, {}, (0, 1))
+        node(f"{tmp}/b.pftrace", -7 * 10**9, {}, (2, 3))
+        done, document = analyzed(f"{tmp}/a.pftrace", f"{tmp}/b.pftrace")
+        Writer().write(f"{tmp}/c.pftrace")
+        alone, _ = analyzed(f"{tmp}/a.pftrace", f"{tmp}/c.pftrace")
+    contains(done.stderr, "b.pftrace: its clock is set by +7.000000 s, as the first file's, by 300 collectives in common")
+    equal((document["events"], document["events_out_of_order"]), (1200, 0))
+    contains(alone.stderr, "it has no collectives in common with the other files")
+
+
+def test_what_was_recorded_is_judged():
+    """As many events as calls were counted, and as the timeline has of streams and GPUs."""
+    tracing()
+    env = environment(LD_LIBRARY_PATH=SIM, GPUSONDE_NVML_LIBRARY=SIMULATED, GPUSONDE_SIM_SCENARIO=SCENARIO, GPUSONDE_SIM_CUDA_KERNEL_US="50")
+    with tempfile.TemporaryDirectory() as tmp:
+        done = command("trace", "--socket=none", f"--timeline={tmp}/x.pftrace", "--json", f"--output={tmp}/sums", "--", f"{SIM}/workload",
+                       "alloc 4096; repeat 500; copy h2d 4096; launch; end; sync; free", env=env)
+        equal(done.returncode, 0, done.stderr)
+        with open(f"{tmp}/sums") as file:
+            calls = {c["api"]: c["count"] for c in json.load(file)["calls"]}
+        with open(f"{tmp}/x.pftrace", "rb") as file:
+            timeline = perfetto.read(file.read())
+        done, document = analyzed(f"{tmp}/x.pftrace")
+    equal(done.stderr, "")
+    for call in ("cudaMemcpy", "cudaLaunchKernel", "cudaFree"):
+        equal(len(timeline.named(call)), calls[call], call)
+    ended = [i for i in timeline.instants if i.name == "process ended"]
+    judged = [v for v in timeline.values if not v.track.name.startswith("temperature")]
+    equal(document["events"], len(timeline.slices) + len(ended) + len(judged))
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/findings.h"
+
+static const struct table_options plain = { 0 };
+
+static struct findings *one(void)
+{
+	struct findings *findings = findings_new(1, 2);
+
+	assert_non_null(findings);
+	findings->n = 1;
+	findings->rules_n = 2;
+	findings->events = 12;
+	findings->rules[0] =
+		(struct finding_rule){ "copy_bound", "threads wait for copies", "copy less", .active = 1 };
+	findings->rules[1] =
+		(struct finding_rule){ "straggler", "a rank is late", "look at it", .missing = 1 << 1 };
+	findings->evidence[0] = "copies";
+	findings->evidence[1] = "operations of NCCL";
+	findings->list[0] = (struct finding){
+		.active = true,
+		.pid = 7,
+		.node = "node1",
+		.device = "GPU 0",
+		.subject = "cudaMemcpy",
+		.communicator = 0xab,
+		.begin_ns = 1500000000,
+		.end_ns = 2500000000,
+		.confidence = 0.8,
+		.without = 1 << 1,
+		.values_n = 4,
+		.values = { { "time_share", UNIT_RATIO, 0.125 },
+			    { "mean_bytes", UNIT_BYTES, 2048 },
+			    { "slowest", UNIT_SECONDS, 0.0021 },
+			    { "calls", UNIT_NONE, 31 } },
+	};
+	return findings;
+}
+
+static void as_text(_unused_ void **state)
+{
+	struct findings *findings = one();
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	assert_int_equal(text_findings(findings, &plain, &out), 0);
+	assert_string_equal(
+		out.data,
+		"copy_bound: threads wait for copies: cudaMemcpy (node1, PID 7, GPU 0, communicator 0xab, "
+		"confidence 80 %)\n"
+		"  evidence: time_share 12.5 %, mean_bytes 2.0 KiB, slowest 2.1 ms, calls 31\n"
+		"  timeline: 1.500000 s to 2.500000 s, at the process\n"
+		"  surer with: operations of NCCL\n"
+		"  remedy: copy less\n"
+		"\n"
+		"not judged for want of operations of NCCL: straggler\n");
+	strbuf_done(&out);
+	free(findings);
+}
+
+static void as_json(_unused_ void **state)
+{
+	struct findings *findings = one();
+	struct strbuf out;
+
+	findings->real_offset_ns = 1000000000;
+	findings->beyond = 3;
+	strbuf_init(&out, 0);
+	assert_int_equal(json_findings(findings, &out), 0);
+	assert_string_equal(
+		out.data, "{\"findings\":[{\"finding\":\"copy_bound\",\"title\":\"threads wait for copies\","
+			  "\"active\":true,\"node\":\"node1\",\"pid\":7,\"device\":\"GPU 0\","
+			  "\"subject\":\"cudaMemcpy\","
+			  "\"communicator\":\"0x00000000000000ab\",\"confidence\":0.8,"
+			  "\"evidence\":{\"time_share\":0.125,\"mean_bytes\":2048,\"slowest_seconds\":0.0021,"
+			  "\"calls\":31},\"surer_with\":[\"operations of NCCL\"],\"remedy\":\"copy less\","
+			  "\"timeline\":{\"begin_ns\":1500000000,\"end_ns\":2500000000,"
+			  "\"begin\":\"1970-01-01T00:00:02.500Z\",\"end\":\"1970-01-01T00:00:03.500Z\","
+			  "\"track\":\"process\"}}],"
+			  "\"rules\":[{\"finding\":\"copy_bound\",\"judged\":true,\"active\":1,"
+			  "\"missing_evidence\":[]},{\"finding\":\"straggler\",\"judged\":false,\"active\":0,"
+			  "\"missing_evidence\":[\"operations of NCCL\"]}],"
+			  "\"events\":12,\"events_out_of_order\":0,\"beyond_limits\":3}");
+	strbuf_done(&out);
+	free(findings);
+}
+
+/* Nothing found and nothing looked at are two things. */
+static void without_findings(_unused_ void **state)
+{
+	struct findings *findings = findings_new(0, 0);
+	struct strbuf out;
+
+	assert_non_null(findings);
+	strbuf_init(&out, 0);
+	assert_int_equal(text_findings(findings, &plain, &out), 0);
+	assert_string_equal(out.data, "There was nothing to analyse.\n");
+	strbuf_reset(&out);
+	findings->events = 1;
+	assert_int_equal(text_findings(findings, &plain, &out), 0);
+	assert_string_equal(out.data, "Nothing was found by the rules that could be judged.\n");
+	strbuf_done(&out);
+	free(findings);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_text),
+		cmocka_unit_test(as_json),
+		cmocka_unit_test(without_findings),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
