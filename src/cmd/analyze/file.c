@@ -180,8 +180,6 @@ static bool of_call(struct analyze_file *file, const struct timeline_event *from
 
 	if (!probe || !analysis_of_call(&call, event))
 		return false;
-	if (number_arg(file, from, "nested"))
-		event->flags |= ANALYSIS_NESTED;
 	if (event->kind == ANALYSIS_LAUNCH)
 		fill_launch(file, from, event);
 	if (event->kind == ANALYSIS_COLLECTIVE)
@@ -329,6 +327,9 @@ static bool of_event(struct analyze_file *file, const struct timeline_event *fro
 	case TIMELINE_PROCESS:
 		return of_process(file, from, track, event);
 	case TIMELINE_CHILD:
+		/* Has copies of the collectives that threads call. */
+		if (strncmp(text_at(file, track->name), "communicator ", strlen("communicator ")) == 0)
+			return false;
 		if (parent && parent->kind == TIMELINE_PROCESS)
 			return of_stream(file, from, track, parent, event);
 		return parent && of_gpu(file, from, text_at(file, parent->name), event);
