@@ -43,7 +43,8 @@ endif
 # formatting.
 TOOLS = gcc libc6-dev python3 meson ninja-build pkg-config clang bpftool protobuf-c-compiler
 LIBRARIES = libmicrohttpd-dev libsystemd-dev libjansson-dev libyaml-dev libbpf-dev libelf-dev libcapstone-dev \
-	liblz4-dev libzstd-dev libiberty-dev libnghttp2-dev libprotobuf-c-dev libcurl4-openssl-dev libyajl-dev zlib1g-dev
+	liblz4-dev libzstd-dev libiberty-dev libnghttp2-dev libprotobuf-c-dev libcurl4-openssl-dev libyajl-dev zlib1g-dev \
+	libsqlite3-dev
 # Debian's compiler for arm64, and what runs its programs here: the build runs gpusonde itself.
 ARM64_TOOLS = gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 ARM64_PACKAGES = $(ARM64_TOOLS) $(addsuffix :arm64,$(LIBRARIES) libcmocka-dev)

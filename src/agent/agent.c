@@ -26,6 +26,7 @@
 #include "agent/owner_files.h"
 #include "agent/push.h"
 #include "agent/readiness.h"
+#include "agent/recording.h"
 #include "agent/tracer.h"
 #include "agent/usage.h"
 #include "agent/web.h"
@@ -110,6 +111,7 @@ static void count_usage(struct agent *agent)
 		agent->kube ? kube_pid(agent->kube) : 0,
 		agent->push ? push_pid(agent->push) : 0,
 		agent->dcgm ? dcgm_pid(agent->dcgm) : 0,
+		agent->recording ? recording_pid(agent->recording) : 0,
 	};
 	struct usage usage;
 
@@ -182,6 +184,17 @@ static void push_newest(struct agent *agent)
 	snapshot_unref(snapshot);
 }
 
+static void record_newest(struct agent *agent)
+{
+	struct snapshot *snapshot;
+
+	if (!agent->recording)
+		return;
+	snapshot = collector_snapshot(agent->collector);
+	recording_tick(agent->recording, snapshot);
+	snapshot_unref(snapshot);
+}
+
 /* Ticks keep their phase: a late tick is not repeated, and the period does not drift. */
 static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
@@ -203,6 +216,7 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 	if (agent->device_access)
 		device_access_tick(agent->device_access);
 	push_newest(agent);
+	record_newest(agent);
 	collector_tick(agent->collector);
 	housekeeping(agent);
 	now = clock_boot_ns();
@@ -477,6 +491,21 @@ static int begin_pushing(struct agent *agent, const struct options *options)
 	return 0;
 }
 
+static int begin_recording(struct agent *agent, const struct options *options)
+{
+	const char *path = options_text(options, OPT_recording_path);
+	char why[400] = "";
+	int r;
+
+	if (!path)
+		return 0;
+	r = recording_new(agent->event, collector_model(agent->collector), options, path, &agent->recording,
+			  why, sizeof(why));
+	if (r < 0 && r != -ENOMEM)
+		log_error("nothing is recorded: %s (recording.path)", why);
+	return r == -ENOMEM ? r : 0;
+}
+
 static int agent_start(struct agent *agent)
 {
 	const struct options *options = &agent->invocation->options;
@@ -521,6 +550,8 @@ static int agent_start(struct agent *agent)
 	if (r >= 0)
 		r = begin_pushing(agent, options);
 	if (r >= 0)
+		r = begin_recording(agent, options);
+	if (r >= 0)
 		r = device_access_new(options, collector_model(agent->collector), &agent->device_access);
 	if (r >= 0)
 		r = http_new(agent->event, &serving, &agent->http);
@@ -562,6 +593,7 @@ static void agent_stop(struct agent *agent)
 	kubelet_free(agent->kubelet);
 	kube_free(agent->kube);
 	push_free(agent->push);
+	recording_free(agent->recording);
 	dcgm_free(agent->dcgm);
 	device_access_free(agent->device_access);
 	collector_free(agent->collector);

@@ -33,6 +33,7 @@ struct nccl_socket;
 struct owner_files;
 struct push;
 struct record;
+struct recording;
 struct tracer;
 struct web;
 struct web_pages;
@@ -58,6 +59,7 @@ struct agent {
 	struct kubelet *kubelet; /* NULL: it is not asked */
 	struct kube *kube; /* NULL: the API server is not asked */
 	struct push *push; /* NULL: nothing is pushed */
+	struct recording *recording; /* NULL: nothing is recorded */
 	struct device_access *device_access; /* NULL: not wanted */
 	struct dcgm_style dcgm_style; /* without names: those are the request's */
 	struct http_stats http_counted;

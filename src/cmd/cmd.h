@@ -35,4 +35,6 @@ int inspect_main(struct invocation *invocation);
 int probes_main(struct invocation *invocation);
 int trace_main(struct invocation *invocation);
 int record_main(struct invocation *invocation);
+int recorder_main(struct invocation *invocation); /* record, in the foreground */
+int replay_main(struct invocation *invocation);
 int show_main(struct invocation *invocation); /* gpus, ps, snapshot */

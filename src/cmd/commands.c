@@ -99,10 +99,10 @@ static const struct exit_status resume_statuses[] = {
 };
 
 static const struct exit_status record_statuses[] = {
-	{ "0", "start: the agent records, to the file that is printed. stop, last: that file is written. "
-	       "status: it is shown." },
-	{ "1", "No agent can be reached, it traces nothing, or the file cannot be written: the reason is "
-	       "printed." },
+	{ "0", "It was interrupted, and what was recorded is in the file. start: the agent records, to the "
+	       "file that is printed. stop, last: that file is written. status: it is shown." },
+	{ "1", "It could not start, or a file could not be written. start, stop, status, last: no agent can "
+	       "be reached, or it traces nothing. The reason is printed." },
 	INVALID_COMMAND_LINE,
 	{ 0 },
 };
@@ -110,6 +110,13 @@ static const struct exit_status record_statuses[] = {
 static const struct exit_status atopgpud_statuses[] = {
 	{ "0", "There is no GPU on this machine, or SIGTERM or SIGINT ended it." },
 	{ "1", "It could not start, or none of atop's addresses could be opened: the log says why." },
+	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
+static const struct exit_status replay_statuses[] = {
+	{ "0", "What was recorded is shown." },
+	{ "1", "The file cannot be read, or has nothing of that time; or the output failed." },
 	INVALID_COMMAND_LINE,
 	{ 0 },
 };
@@ -262,14 +269,31 @@ const struct command commands[] = {
 	  .run = record_main,
 	  .use = USE_CONTROL | USE_RECORD,
 	  .statuses = record_statuses,
-	  .summary = "make the agent record a timeline",
-	  .about = "Makes the running agent write a timeline of the programs that it traces, in Perfetto's "
-		   "format, to files in the\n"
-		   "folder timeline.directory: start begins, stop ends it, status says what is recorded and "
-		   "what is missing in it.\n"
-		   "last writes what the agent has kept in memory of the last while (timeline.last). "
-		   "docs/timeline.md says what is in a file.",
-	  .operands = "start|stop|status|last" },
+	  .summary = "record snapshots in a file, or make the agent record a timeline",
+	  .about = "Without an operand: samples the GPUs and their processes as the agent does, and records "
+		   "every snapshot in the\n"
+		   "file of --store until interrupted: each second for a day, every ten seconds for a week, "
+		   "each minute for a year,\n"
+		   "within a bounded size. An agent records by itself with recording.path, what it traces "
+		   "included.\n"
+		   "Else: makes the running agent write a timeline of the programs that it traces, in "
+		   "Perfetto's format, to files\n"
+		   "in the folder timeline.directory: start begins, stop ends it, status says what is "
+		   "recorded and what is missing\n"
+		   "in it. last writes what the agent has kept in memory of the last while "
+		   "(timeline.last). docs/timeline.md and\n"
+		   "docs/recordings.md say more.",
+	  .operands = "[start|stop|status|last]" },
+	{ .name = "replay",
+	  .run = replay_main,
+	  .use = USE_REPLAY,
+	  .statuses = replay_statuses,
+	  .summary = "show a recorded moment",
+	  .about = "Shows what was recorded as it was shown then: tables, with --json the document of "
+		   "gpusonde snapshot --json,\n"
+		   "with --view another page. Without --at the newest moment; with --speed all that follows, "
+		   "like a film.",
+	  .operands = "FILE" },
 	{ .name = "release",
 	  .run = control_main,
 	  .use = USE_CONTROL,

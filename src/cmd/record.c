@@ -211,6 +211,8 @@ int record_main(struct invocation *inv)
 	static const char *const actions[] = { "start", "stop", "last" };
 	const char *action = inv->operands_n > 0 ? inv->operands[0] : "";
 
+	if (inv->operands_n == 0)
+		return recorder_main(inv);
 	if (STRV_EQ(action, "status"))
 		return print_status(inv);
 	for (unsigned i = 0; i < ARRAY_SIZE(actions); i++)

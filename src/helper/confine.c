@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sched.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -118,7 +119,9 @@ static bool has_any(uint64_t capabilities)
  */
 static void leave_user(const struct confinement *confinement)
 {
-	if (!may_change_user() || (confinement->else_stays && !has_any(confinement->else_stays)))
+	if (confinement->keeps_user || !may_change_user())
+		return;
+	if (confinement->else_stays && !has_any(confinement->else_stays))
 		return;
 	/* In a container without this capability root may read the memory of root's processes alone. */
 	if (confinement->reads_memory && prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1)
@@ -224,6 +227,12 @@ static const int opening[] = {
 #endif
 };
 static const int keeping[] = { SYS_fsync };
+/* By descriptors, which are all of files in the folder, or of files in memory. */
+static const int keeping_database[] = {
+	SYS_pwrite64, SYS_write,  SYS_writev, SYS_fdatasync, SYS_ftruncate,    SYS_fallocate,
+	SYS_geteuid,  SYS_fchmod, SYS_fchown, SYS_fstatfs,   SYS_memfd_create,
+};
+static const uint32_t lock_commands[] = { F_GETLK, F_SETLK, F_SETLKW };
 /* With a path that begins at the folder. */
 static const int keeping_below[] = { SYS_openat, SYS_unlinkat, SYS_renameat2 };
 static const int opening_unseen[] = { SYS_openat2 };
@@ -362,6 +371,16 @@ static void allow_opening(struct filter *filter, bool connects)
 #endif
 }
 
+static void allow_fcntl(struct filter *filter, bool locks)
+{
+	enum { N = ARRAY_SIZE(fcntl_commands), LOCKS = ARRAY_SIZE(lock_commands) };
+	uint32_t commands[N + LOCKS];
+
+	memcpy(commands, fcntl_commands, sizeof(fcntl_commands));
+	memcpy(commands + N, lock_commands, sizeof(lock_commands));
+	allow_values(filter, SYS_fcntl, 1, commands, locks ? N + LOCKS : N);
+}
+
 /* Of what lies in the folder alone; the same calls of others are decided by the rules that follow. */
 static void allow_keeping_calls(struct filter *filter, int folder)
 {
@@ -385,12 +404,14 @@ static int filter_calls(const struct confinement *confinement)
 	add_instruction(&filter, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 	add_instruction(&filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	allow(&filter, always, ARRAY_SIZE(always));
-	allow_mapping(&filter, confinement->shares_memory);
+	allow_mapping(&filter, confinement->shares_memory || confinement->keeps_database);
 	allow_without(&filter, SYS_mprotect, 2, PROT_EXEC);
-	allow_values(&filter, SYS_fcntl, 1, fcntl_commands, ARRAY_SIZE(fcntl_commands));
+	allow_fcntl(&filter, confinement->keeps_database);
 	allow_values(&filter, SYS_tgkill, 0, &self, 1); /* abort() */
 	if (confinement->keeps_files)
 		allow_keeping_calls(&filter, confinement->folder);
+	if (confinement->keeps_database)
+		allow(&filter, keeping_database, ARRAY_SIZE(keeping_database));
 	if (confinement->opens)
 		allow_opening(&filter, confinement->connects);
 	if (confinement->reads_memory)

@@ -31,6 +31,9 @@ struct confinement {
 	bool keeps_files;
 	int folder;
 	uint64_t file_bytes;
+	/* With `keeps_files`: a database, which also writes to files in place, locks and maps them. */
+	bool keeps_database;
+	bool keeps_user; /* it stays its owner's user, whose files it keeps */
 	/* It stays its owner's user, whose files it reads, where it has none of these capabilities. */
 	uint64_t else_stays;
 	uint64_t memory_bytes; /* RLIMIT_AS; 0: no limit */

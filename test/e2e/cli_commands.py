@@ -197,7 +197,7 @@ def test_failure_names_cause_and_remedy():
 
 def copy_for_others(folder):
     """The program and the simulated driver, where another user may read them: the checkout may lie in a home."""
-    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-owners", "gpusonde-kubelet", "gpusonde-kube", "gpusonde-push", "gpusonde-nvml"):
+    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-owners", "gpusonde-kubelet", "gpusonde-kube", "gpusonde-push", "gpusonde-store", "gpusonde-nvml"):
         shutil.copy(f"{os.path.dirname(GPUSONDE)}/{name}", folder)
     shutil.copytree(os.path.dirname(SIMULATED), f"{folder}/sim", ignore=shutil.ignore_patterns("*.p"), ignore_dangling_symlinks=True)
     return f"{folder}/gpusonde", f"{folder}/sim/{os.path.basename(SIMULATED)}"

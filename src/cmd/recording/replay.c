@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/* "gpusonde replay": a recorded moment, or all that follows it, as the views showed it then. */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/dcgm_style.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "cmd/recording/moment.h"
+#include "cmd/window.h"
+#include "store/walk.h"
+#include "view/table.h"
+#include "view/view.h"
+
+#define SPEED_MAX 1e6
+enum { NODE_SECTIONS = JSON_GPUS | JSON_PROCESSES | JSON_NODE | JSON_TRACE | JSON_KERNELS | JSON_EVENTS };
+
+typedef int replay_fn(const struct snapshot *snapshot, const struct table_options *table, struct strbuf *out);
+
+static int all_tables(const struct snapshot *snapshot, const struct table_options *table, struct strbuf *out)
+{
+	int r = table_node(snapshot, table, out);
+
+	strbuf_addc(out, '\n');
+	if (r == 0)
+		r = table_gpus(snapshot, table, out);
+	strbuf_addc(out, '\n');
+	return r == 0 ? table_processes(snapshot, table, out) : r;
+}
+
+static int kernels(const struct snapshot *snapshot, const struct table_options *table, struct strbuf *out)
+{
+	return table_kernels(snapshot, table, false, 0, out);
+}
+
+static int metrics(const struct snapshot *snapshot, _unused_ const struct table_options *table,
+		   struct strbuf *out)
+{
+	return view_prometheus(snapshot, EXPOSITION_PROMETHEUS, out);
+}
+
+static int openmetrics(const struct snapshot *snapshot, _unused_ const struct table_options *table,
+		       struct strbuf *out)
+{
+	return view_prometheus(snapshot, EXPOSITION_OPENMETRICS, out);
+}
+
+static int dcgm(const struct snapshot *snapshot, _unused_ const struct table_options *table,
+		struct strbuf *out)
+{
+	static const struct dcgm_style style = { 0 };
+
+	return view_dcgm(snapshot, &style, EXPOSITION_PROMETHEUS, out);
+}
+
+static const struct replay_view {
+	const char *name;
+	replay_fn *render;
+	bool table; /* else a page that has no JSON */
+	unsigned sections; /* of --json */
+} replay_views[] = {
+	{ "snapshot", all_tables, true, NODE_SECTIONS },
+	{ "gpus", table_gpus, true, JSON_GPUS },
+	{ "ps", table_processes, true, JSON_PROCESSES },
+	{ "kernels", kernels, true, JSON_KERNELS },
+	{ "metrics", metrics, false, 0 },
+	{ "openmetrics", openmetrics, false, 0 },
+	{ "dcgm", dcgm, false, 0 },
+};
+
+struct replay {
+	struct store_reader *reader;
+	const struct replay_view *view;
+	bool json;
+	struct table_options table;
+	struct window *window; /* NULL: one page after the other */
+};
+
+/* ---- what is asked for ---- */
+
+static const struct replay_view *find_view(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(replay_views); i++)
+		if (STRV_EQ(replay_views[i].name, name))
+			return &replay_views[i];
+	fprintf(stderr,
+		"gpusonde replay: --view cannot be \"%.80s\": it must be snapshot, gpus, ps, kernels, "
+		"metrics, openmetrics or dcgm\n",
+		name);
+	return NULL;
+}
+
+static bool parse_speed(const char *text, double *ret_speed)
+{
+	if (!text || (parse_double(text, ret_speed) == 0 && *ret_speed > 0 && *ret_speed <= SPEED_MAX))
+		return true;
+	fprintf(stderr, "gpusonde replay: --speed cannot be \"%.80s\": it must be a number, up to 1000000\n",
+		text);
+	return false;
+}
+
+static bool parse_at(const char *text, int64_t *ret_ns)
+{
+	int64_t at_ns;
+
+	if (!text)
+		return true;
+	if (moment_parse(text, clock_real_ns(), &at_ns) == 0) {
+		/* Pages tell times to the millisecond: this is the whole one. */
+		*ret_ns = at_ns + NSEC_PER_MSEC - 1;
+		return true;
+	}
+	fprintf(stderr,
+		"gpusonde replay: --at cannot be \"%.80s\": it must be a time such as 2026-01-31T23:59, or "
+		"how long ago: 10m, 24h\n",
+		text);
+	return false;
+}
+
+/* ---- pages ---- */
+
+static unsigned columns(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static int render_page(const struct replay *replay, const struct snapshot *snapshot, struct strbuf *out)
+{
+	char when[32];
+
+	if (replay->json)
+		return view_json_text(snapshot, replay->view->sections, out);
+	if (replay->view->table) {
+		format_rfc3339(snapshot->real_ns, when);
+		strbuf_addf(out, "Recorded at %s\n\n", when);
+	}
+	return replay->view->render(snapshot, &replay->table, out);
+}
+
+static int show_page(const struct replay *replay, const struct snapshot *snapshot)
+{
+	struct strbuf page;
+	int r;
+
+	strbuf_init(&page, 0);
+	r = render_page(replay, snapshot, &page);
+	if (r == 0 && replay->window)
+		r = window_draw(replay->window, &page);
+	else if (r == 0 && put_stdout(&page) != EXIT_SUCCESS)
+		r = -EPIPE;
+	strbuf_done(&page);
+	return r;
+}
+
+static int show_moment(struct replay *replay, int64_t at_ns)
+{
+	struct snapshot *snapshot;
+	int r = store_moment(replay->reader, at_ns, &snapshot);
+
+	if (r < 0)
+		return r;
+	r = show_page(replay, snapshot);
+	restored_free(snapshot);
+	return r;
+}
+
+/* Between two frames; true: no further one is wanted. */
+static bool wait_between(struct replay *replay, int64_t ns)
+{
+	struct pollfd window = { .fd = replay->window ? window_fd(replay->window) : -1, .events = POLLIN };
+	int64_t end_ns = clock_mono_ns() + ns;
+
+	for (;;) {
+		int64_t left_ns = MAX(end_ns - clock_mono_ns(), INT64_C(0));
+		const struct timespec pause = { left_ns / NSEC_PER_SEC, left_ns % NSEC_PER_SEC };
+
+		if (ppoll(&window, 1, &pause, NULL) <= 0)
+			return false;
+		if (window_take(replay->window) == WINDOW_QUIT)
+			return true;
+		replay->table.width = window_width(replay->window);
+	}
+}
+
+/* As fast as it was, times @speed; what was not recorded is passed over. */
+static int show_film(struct replay *replay, int64_t since_ns, double speed)
+{
+	static const int64_t gap_ns = 90 * NSEC_PER_SEC;
+	struct snapshot *snapshot = NULL;
+	struct store_walk walk;
+	int64_t before_ns = 0;
+	int r;
+
+	store_walk_begin(&walk, replay->reader, store_best_tier(replay->reader, since_ns), since_ns,
+			 INT64_MAX);
+	while ((r = store_walk_next(&walk, &snapshot)) > 0) {
+		int64_t step_ns = before_ns ? snapshot->boot_ns - before_ns : 0;
+		bool ends;
+
+		if (step_ns < 0 || step_ns > gap_ns)
+			step_ns = 0;
+		ends = step_ns > 0 && wait_between(replay, (int64_t)((double)step_ns / speed));
+		before_ns = snapshot->boot_ns;
+		r = ends ? 0 : show_page(replay, snapshot);
+		restored_free(snapshot);
+		if (ends || r < 0)
+			break;
+	}
+	return r;
+}
+
+/* ---- the command ---- */
+
+static int report_replay(const struct replay *replay, const char *path, int r)
+{
+	int64_t first_ns, last_ns;
+	char first[32], last[32];
+
+	if (r >= 0 || r == -EPIPE)
+		return r >= 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (r == -ENOENT && store_whole_span(replay->reader, &first_ns, &last_ns)) {
+		format_rfc3339(first_ns, first);
+		format_rfc3339(last_ns, last);
+		fprintf(stderr, "gpusonde replay: %s has nothing of that time, but from %s to %s\n", path,
+			first, last);
+	} else if (r == -ENOENT) {
+		fprintf(stderr, "gpusonde replay: nothing is recorded in %s yet\n", path);
+	} else if (r == -EBADMSG && !*store_reader_error(replay->reader)) {
+		fprintf(stderr, "gpusonde replay: %s: what is recorded contradicts itself: it is damaged\n",
+			path);
+	} else {
+		fprintf(stderr, "gpusonde replay: %s: %s\n", path,
+			*store_reader_error(replay->reader) ? store_reader_error(replay->reader) :
+							      strerror(-r));
+	}
+	return EXIT_FAILURE;
+}
+
+static int run_replay(struct replay *replay, const struct invocation *inv, int64_t at_ns, double speed)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	int r;
+
+	replay->table.width = terminal ? columns() : 0;
+	if (speed <= 0)
+		return show_moment(replay, at_ns);
+	if (terminal && !replay->json && replay->view->table && window_open(&replay->window) < 0)
+		replay->window = NULL;
+	r = show_film(replay, inv->flag[FLAG_AT] ? at_ns : INT64_MIN, speed);
+	window_close(replay->window);
+	return r;
+}
+
+int replay_main(struct invocation *inv)
+{
+	struct replay replay = { .json = inv->flag[FLAG_JSON] };
+	const char *path = inv->operands_n > 0 ? inv->operands[0] : NULL;
+	int64_t at_ns = INT64_MAX;
+	double speed = 0;
+	char why[300];
+	int r;
+
+	if (!path) {
+		fprintf(stderr, "gpusonde replay: name the file that was recorded\n");
+		return EXIT_USAGE;
+	}
+	replay.view = find_view(inv->flag[FLAG_VIEW] ? inv->flag[FLAG_VIEW] : "snapshot");
+	if (!replay.view || !parse_speed(inv->flag[FLAG_SPEED], &speed) ||
+	    !parse_at(inv->flag[FLAG_AT], &at_ns))
+		return EXIT_USAGE;
+	if (replay.json && replay.view->sections == 0) {
+		fprintf(stderr, "gpusonde replay: --json is of tables: leave out --view %s\n",
+			replay.view->name);
+		return EXIT_USAGE;
+	}
+	if (store_reader_open(path, &replay.reader, why, sizeof(why)) < 0) {
+		fprintf(stderr, "gpusonde replay: %s: %s\n", path, why);
+		return EXIT_FAILURE;
+	}
+	r = report_replay(&replay, path, run_replay(&replay, inv, at_ns, speed));
+	store_reader_free(replay.reader);
+	return r;
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings: what is replayed is what pages showed, whatever becomes of the agent, of gpusonde-store or of the disk."""
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import tempfile
+
+from lib.e2e import GPUSONDE, SIMULATED, Agent, Skip, alive, children, comm, command, contains, environment, equal, run, samples, values, wait_for
+
+
+def replay(path, *args):
+    result = command("replay", path, *args)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def frames(path, tier=0):
+    """That are in the file; gpusonde-store may be writing."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            return db.execute("SELECT coalesce(sum(frames), 0) FROM block WHERE tier=?", (tier,)).fetchone()[0]
+    except sqlite3.Error:
+        return 0
+
+
+def store_of(agent):
+    return next((child for child in children(agent.pid) if comm(child) == "gpusonde-store"), None)
+
+
+def pages_of_a_moment(agent):
+    """Pages of one snapshot: what stands before and after /metrics is of one time."""
+    def attempt():
+        before = agent.get("/api/v1/snapshot").json()
+        page, dcgm = agent.get("/metrics").text, agent.get("/metrics/dcgm").text
+        after = agent.get("/api/v1/snapshot").json()
+        return before["time"] == after["time"] and (before, page, dcgm)
+    return wait_for(attempt, "two answers of one snapshot")
+
+
+def same_numbers(got, wanted):
+    """DCGM's page has nanoseconds of seconds, and so digits behind the 15 that are recorded."""
+    got, wanted = samples(got), samples(wanted)
+    equal(set(got), set(wanted))
+    for series, number in wanted.items():
+        assert abs(got[series] - number) <= abs(number) * 1e-14, f"{series}: got {got[series]}, wanted {number}"
+
+
+def test_replay_is_what_pages_showed():
+    """Of ten moments and more; some of them were recorded, and each of these is the same in every view."""
+    with tempfile.TemporaryDirectory() as tmp:
+        path, moments = f"{tmp}/sub/r.db", {}
+        with Agent("--recording-path", path) as agent:
+            while frames(path) < 10:
+                document, page, dcgm = pages_of_a_moment(agent)
+                moments[document["time"]] = document, page, dcgm
+            equal(values(agent.metrics(), "gpusonde_recording_up"), [1])
+            store = store_of(agent)
+            _, status = agent.stop()
+            equal(status, 0)
+            wait_for(lambda: not alive(store), "gpusonde-store to end")
+        same = 0
+        for at, (document, page, dcgm) in moments.items():
+            got = json.loads(replay(path, "--json", "--at", at))
+            if got["time"] != at: # between two that are recorded
+                continue
+            for name in ("gpus", "processes", "node", "traced", "allocations"):
+                for process in document.get("processes", []):
+                    process.pop("recent", None)
+                for process in got.get("processes", []):
+                    process.pop("recent", None)
+                equal(got.get(name), document.get(name), name)
+            equal(replay(path, "--view", "metrics", "--at", at), page, "/metrics")
+            same_numbers(replay(path, "--view", "dcgm", "--at", at), dcgm)
+            same += 1
+        assert same >= 5, f"only {same} of {len(moments)} moments were recorded"
+        contains(replay(path, "--view", "gpus"), "SIMULATED DATA")
+        contains(command("replay", path, "--at", "2001-01-01").stderr, "nothing of that time, but from")
+        film = replay(path, "--speed", "100000", "--view", "gpus")
+        assert film.count("Recorded at") >= 10, film[:300]
+
+
+def test_killed_and_started_again():
+    with tempfile.TemporaryDirectory() as tmp:
+        path = f"{tmp}/r.db"
+        with Agent("--recording-path", path) as agent:
+            wait_for(lambda: frames(path, tier=2) >= 1, "a first frame in the file")
+            store = store_of(agent)
+            os.kill(store, signal.SIGKILL)
+            wait_for(lambda: store_of(agent) not in (None, store), "another gpusonde-store")
+            wait_for(lambda: values(agent.metrics(), "gpusonde_recording_up") == [1], "recording to go on")
+            assert sum(values(agent.metrics(), "gpusonde_recording_lost_frames_total", reason="missed")) > 0
+            contains(agent.log(), "gpusonde-store, ended")
+            before = frames(path, tier=2)
+            agent.process.kill()
+            agent.process.wait()
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            equal(db.execute("PRAGMA integrity_check").fetchone()[0], "ok")
+        contains(replay(path), "Recorded at")
+        with Agent("--recording-path", path):
+            wait_for(lambda: frames(path, tier=2) > before, "the recording to go on in the same file")
+
+
+def small_disk(tmp, kib):
+    os.mkdir(f"{tmp}/disk")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kib}k", "gpusonde", f"{tmp}/disk"], capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        raise Skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
+    return f"{tmp}/disk"
+
+
+def test_full_disk():
+    """Said and counted, the agent goes on, and the recording when there is room."""
+    with tempfile.TemporaryDirectory() as tmp:
+        disk = small_disk(tmp, 512)
+        try:
+            with Agent("--recording-path", f"{disk}/r.db") as agent:
+                wait_for(lambda: values(agent.metrics(), "gpusonde_recording_up") == [0], "the disk to be full")
+                wait_for(lambda: "recording: " in agent.log() and "full" in agent.log(), "the log to say so")
+                equal(agent.get("/readyz").status, 200)
+                subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+                wait_for(lambda: values(agent.metrics(), "gpusonde_recording_up") == [1], "recording to go on")
+                agent.stop()
+            contains(replay(f"{disk}/r.db"), "Recorded at")
+        finally:
+            subprocess.run(["umount", "-l", disk], check=False)
+
+
+def test_what_is_no_store():
+    with tempfile.TemporaryDirectory() as tmp:
+        equal(command("replay", f"{tmp}/none").returncode, 1)
+        contains(command("replay", f"{tmp}/none").stderr, "No such file")
+        for name, content in (("text", b"hello\n" * 1000), ("empty", b""), ("head", b"SQLite format 3\0" + b"\xff" * 5000)):
+            with open(f"{tmp}/{name}", "wb") as f:
+                f.write(content)
+            result = command("replay", f"{tmp}/{name}")
+            equal(result.returncode, 1, name)
+            contains(result.stderr, "not a store of gpusonde")
+        with contextlib.closing(sqlite3.connect(f"{tmp}/other")) as db:
+            db.executescript("CREATE TABLE block(id); CREATE TABLE layout(id)")
+        contains(command("replay", f"{tmp}/other").stderr, "not a store of gpusonde")
+        with contextlib.closing(sqlite3.connect(f"{tmp}/later")) as db:
+            db.executescript("CREATE TABLE block(id); PRAGMA application_id=0x67735344; PRAGMA user_version=99")
+        contains(command("replay", f"{tmp}/later").stderr, "use a later version")
+
+
+def test_record_in_the_foreground():
+    """Without an agent; then blocks of it are damaged, and said to be."""
+    with tempfile.TemporaryDirectory() as tmp:
+        path = f"{tmp}/r.db"
+        with subprocess.Popen([GPUSONDE, "record", "--store", path], env=environment(GPUSONDE_NVML_LIBRARY=SIMULATED),
+                              stderr=subprocess.PIPE, text=True) as recorder:
+            try:
+                wait_for(lambda: frames(path, tier=2) >= 1, "a first frame in the file")
+                recorder.send_signal(signal.SIGINT)
+                _, said = recorder.communicate(timeout=60)
+            finally:
+                recorder.kill()
+        equal(recorder.returncode, 0, said)
+        contains(said, "0 missed, 0 not written")
+        contains(replay(path, "--view", "ps"), "python3")
+        equal(command("record").returncode, 2)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            for block, data in db.execute("SELECT id, data FROM block").fetchall():
+                db.execute("UPDATE block SET data=? WHERE id=?", (data[:len(data) // 2] + b"x" * (len(data) - len(data) // 2), block))
+            db.commit()
+        result = command("replay", path)
+        equal(result.returncode, 1)
+        contains(result.stderr, "a block of it is damaged")
+
+
+if __name__ == "__main__":
+    run()
