@@ -61,7 +61,7 @@ static void on_store_lost(_unused_ bool hung, void *userdata)
 	reader->lost = true;
 }
 
-static int fail(struct store_reader *reader, int error, const char *text)
+static int fail_reading(struct store_reader *reader, int error, const char *text)
 {
 	snprintf(reader->error, sizeof(reader->error), "%s", *text ? text : strerror(-error));
 	utf8_sanitize(reader->error);
@@ -77,12 +77,12 @@ static int ask_store(struct store_reader *reader, const struct store_question *q
 	reader->answered = reader->lost = false;
 	r = helper_send(reader->helper, question, sizeof(*question), fd);
 	if (r < 0)
-		return fail(reader, r, "gpusonde-store cannot be started");
+		return fail_reading(reader, r, "gpusonde-store cannot be started");
 	while (!reader->answered && !reader->lost)
 		helper_wait(reader->helper, WAIT_MS);
 	if (reader->lost)
-		return fail(reader, -EIO, "gpusonde-store ended: the file may be damaged");
-	return reader->answer.error < 0 ? fail(reader, reader->answer.error, reader->answer.text) : 0;
+		return fail_reading(reader, -EIO, "gpusonde-store ended: the file may be damaged");
+	return reader->answer.error < 0 ? fail_reading(reader, reader->answer.error, reader->answer.text) : 0;
 }
 
 static struct store_question question_of(enum store_ask what, int64_t id)
@@ -100,12 +100,12 @@ static int take_data(struct store_reader *reader, void **ret_data, size_t *ret_n
 	_cleanup_free_ char *data = n <= DATA_MAX ? malloc(n + 1) : NULL;
 
 	if (!data || reader->fd < 0)
-		return fail(reader, data ? -EBADMSG : -ENOMEM, "");
+		return fail_reading(reader, data ? -EBADMSG : -ENOMEM, "");
 	for (uint64_t at = 0; at < n;) {
 		ssize_t got = pread(reader->fd, data + at, n - at, (off_t)at);
 
 		if (got <= 0)
-			return fail(reader, -EBADMSG, "");
+			return fail_reading(reader, -EBADMSG, "");
 		at += (uint64_t)got;
 	}
 	*ret_data = TAKE_PTR(data);
@@ -159,14 +159,14 @@ static int find_layout(struct store_reader *reader, int64_t id, const struct sto
 			return 0;
 		}
 	if (reader->layouts_n == LAYOUTS_MAX)
-		return fail(reader, -E2BIG, "it has too many layouts");
+		return fail_reading(reader, -E2BIG, "it has too many layouts");
 	r = ask_for(reader, STORE_LAYOUT, id, &text, &n);
 	if (r < 0)
 		return r;
 	r = layout_read(reader->fields, text, n, &known->layout);
 	free(text);
 	if (r < 0)
-		return fail(reader, r, "the names of its columns are damaged");
+		return fail_reading(reader, r, "the names of its columns are damaged");
 	known->id = id;
 	reader->layouts_n++;
 	*ret_layout = &known->layout;
@@ -189,7 +189,7 @@ int store_reader_block(struct store_reader *reader, const struct stored_block *s
 	r = block_read(reader->fields, layout, data, n, &reader->block);
 	free(data);
 	if (r < 0)
-		return fail(reader, r, "a block of it is damaged");
+		return fail_reading(reader, r, "a block of it is damaged");
 	*ret_block = reader->block;
 	return 0;
 }
@@ -231,7 +231,7 @@ static int begin_reading(struct store_reader *reader, const char *path)
 		return r;
 	r = helper_new(reader->event, &config, &ops, reader, &reader->helper);
 	if (r < 0)
-		return fail(reader, r, "");
+		return fail_reading(reader, r, "");
 	r = ask_store(reader, &question, folder);
 	return r < 0 ? r : list_blocks(reader);
 }
