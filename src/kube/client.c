@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "config.h"
-#include "kube/json.h"
+#include "base/json_reader.h"
 #include "net/failure.h"
 
 enum {

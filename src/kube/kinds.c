@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
-#include "kube/json.h"
+#include "base/json_reader.h"
 #include "kube/url.h"
 
 #define FOUND_NS (600 * NSEC_PER_SEC)

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "kube/json.h"
+#include "base/json_reader.h"
 #include "kube/protocol.h"
 #include "kube/url.h"
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kube/json.h"
+#include "base/json_reader.h"
 #include "selector/selector.h"
 
 enum {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
-#include "kube/json.h"
+#include "base/json_reader.h"
 #include "kube/protocol.h"
 #include "kube/url.h"
 

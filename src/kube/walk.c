@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "kube/json.h"
+#include "base/json_reader.h"
 
 #define FOUND_NS (600 * NSEC_PER_SEC)
 #define MISSING_NS (60 * NSEC_PER_SEC)

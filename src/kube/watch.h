@@ -14,7 +14,7 @@
 #pragma once
 
 #include "kube/client.h"
-#include "kube/json.h"
+#include "base/json_reader.h"
 
 struct watch;
 

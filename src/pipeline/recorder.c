@@ -14,6 +14,7 @@ struct trace_recorder {
 	struct timeline_writer *writer; /* NULL: none was started */
 	struct timeline_writer *dump; /* the newest; NULL: none was written */
 	bool on; /* the writer gets blocks */
+	bool patient; /* as many as there are */
 	/* Events that files had no room for: in all, of this writer so far, and what no mark says yet. */
 	uint64_t unwritten, unwritten_here, unsaid;
 	uint64_t recent_lost; /* as of the last collection */
@@ -29,7 +30,11 @@ static int take_block(struct timeline_block *block, void *userdata)
 {
 	struct trace_recorder *recorder = userdata;
 
-	if (recorder->on && timeline_writer_put(recorder->writer, block) < 0)
+	int r = !recorder->on     ? 0 :
+		recorder->patient ? timeline_writer_put_kept(recorder->writer, block) :
+				    timeline_writer_put(recorder->writer, block);
+
+	if (r < 0)
 		not_written(recorder, block->events);
 	if (recorder->recent)
 		timeline_recent_add(recorder->recent, block);
@@ -102,6 +107,17 @@ void trace_recorder_stop(struct trace_recorder *recorder)
 	trace_timeline_finish(recorder->timeline);
 	recorder->on = false;
 	timeline_writer_end(recorder->writer);
+}
+
+int trace_recorder_merge(struct trace_recorder *recorder, int fd, struct trace_timeline_merged *ret_merged)
+{
+	int r;
+
+	recorder->patient = true;
+	r = trace_timeline_merge(recorder->timeline, fd, ret_merged);
+	trace_timeline_collect(recorder->timeline);
+	recorder->patient = false;
+	return r;
 }
 
 bool trace_recorder_is_on(const struct trace_recorder *recorder)

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "pipeline/timeline.h"
+#include "pipeline/timeline_merge.h"
 #include "timeline/writer.h"
 
 struct trace_recorder;
@@ -44,6 +44,11 @@ int trace_recorder_start(struct trace_recorder *recorder, const struct timeline_
 			 bool now);
 /* Writes the rest. The status is the files' until the next start. */
 void trace_recorder_stop(struct trace_recorder *recorder);
+/*
+ * Adds what a program wrote (timeline_merge.h) to what is written. What waits for the disk has no bound
+ * meanwhile but that of the file.
+ */
+int trace_recorder_merge(struct trace_recorder *recorder, int fd, struct trace_timeline_merged *ret_merged);
 bool trace_recorder_is_on(const struct trace_recorder *recorder);
 /*
  * Writes what is in memory, with a mark of its @reason. -EBUSY: the dump before is not written yet; -ENODATA:

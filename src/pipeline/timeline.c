@@ -51,8 +51,8 @@ void trace_timeline_set_blas(struct trace_timeline *t, const struct blas *blas)
 /* Launches that still wait for a name go without. */
 static void forget_tracks(struct trace_timeline *t)
 {
-	struct hashmap *maps[] = { &t->process_by, &t->thread_by, &t->stream_by,      &t->flow_by,
-				   &t->counter_by, &t->key_by,    &t->communicator_by };
+	struct hashmap *maps[] = { &t->process_by, &t->ended_by,   &t->thread_by, &t->stream_by,
+				   &t->flow_by,    &t->counter_by, &t->key_by,    &t->communicator_by };
 
 	timeline_add_waiting(t, true);
 	timeline_forget(t->timeline);
@@ -108,6 +108,7 @@ int trace_timeline_new(const struct trace_timeline_config *config, struct trace_
 		.xid = config->xid,
 		.xid_userdata = config->xid_userdata,
 		.marks = TIMELINE_NONE,
+		.begun_ns = clock_mono_ns(),
 		.processes = { .size = sizeof(struct timeline_process), .max = TIMELINE_TRACKS_MAX },
 		.lanes = { .size = sizeof(struct timeline_lane), .max = TIMELINE_TRACKS_MAX },
 	};
@@ -128,6 +129,7 @@ void trace_timeline_free(struct trace_timeline *t)
 		return;
 	timeline_free(t->timeline);
 	hashmap_done(&t->process_by);
+	hashmap_done(&t->ended_by);
 	hashmap_done(&t->thread_by);
 	hashmap_done(&t->stream_by);
 	hashmap_done(&t->communicator_by);

@@ -48,6 +48,8 @@ struct trace_timeline {
 	void *xid_userdata;
 	struct row_list processes; /* struct timeline_process */
 	struct hashmap process_by; /* by PID: of those that run */
+	struct hashmap ended_by; /* by PID: the newest that has ended */
+	int64_t begun_ns;
 	/* By a process's track and what is of it. */
 	struct hashmap thread_by, stream_by, communicator_by, flow_by, counter_by;
 	struct hashmap key_by; /* texts, by the address of a literal */

@@ -108,6 +108,7 @@ void timeline_process_ends(struct trace_timeline *t, uint32_t tgid, const char *
 		return;
 	timeline_mark(t, timeline_process_at(t, process)->track, how, time_ns);
 	hashmap_del(&t->process_by, tgid);
+	hashmap_put(&t->ended_by, tgid, process);
 }
 
 void timeline_over(uint32_t tgid, uint64_t incarnation, void *userdata)

@@ -306,6 +306,57 @@ def test_the_last_before_an_xid():
     equal(len(file.named("cudaLaunchKernel")), 1)
 
 
+# Runs a program of CUDA within a span that it writes of itself; the clock, and what is added to the file, are its arguments.
+SPANS = """
+import json, os, subprocess, sys, time
+clock, path, program, script, wide = sys.argv[1:]
+now = {"monotonic": time.monotonic_ns, "wall": time.time_ns}[clock]
+base = now() - 10**9 if wide else 0
+us = lambda ns: (ns - base) / 1000
+begin = now()
+subprocess.run([program, script], check=True, stdout=subprocess.DEVNULL)
+end = now()
+events = [{"ph": "B", "name": "train", "cat": "python", "pid": os.getpid(), "tid": os.getpid(), "ts": us(begin)},
+          {"ph": "X", "name": "step", "cat": "python", "pid": os.getpid(), "tid": os.getpid(), "ts": us(begin + 1000), "dur": (end - begin - 2000) / 1000},
+          {"ph": "E", "pid": os.getpid(), "tid": os.getpid(), "ts": us(end)}]
+with open(path, "w") as file:
+    json.dump({"traceEvents": events, "baseTimeNanoseconds": base} if wide else events, file)
+"""
+
+
+def test_spans_of_the_program():
+    """What it wrote of itself is on our clock, whichever clock it used."""
+    for clock, wide in (("monotonic", ""), ("wall", ""), ("wall", "base")):
+        with tempfile.TemporaryDirectory() as tmp:
+            done, _ = traced(f"{tmp}/x.pftrace", "/usr/bin/python3", "-c", SPANS, clock, f"{tmp}/own.json", f"{SIM}/workload", "launch; sync", wide,
+                             flags=[f"--merge={tmp}/own.json"])
+            timeline = perfetto_of(f"{tmp}/x.pftrace")
+        equal(done.stderr, "")
+        (train,), (step,), (launch,) = timeline.named("train"), timeline.named("step"), timeline.named("cudaLaunchKernel")
+        equal((train.category, step.category, train.args, train.depth, step.depth), ("program", "program", {"category": "python"}, 0, 1))
+        assert train.track.name.endswith("(written by the program)"), train.track
+        # Microseconds with decimals as Python's doubles have them: the wall clock's are off by less than one.
+        assert train.begin - 2000 <= step.begin <= launch.begin < launch.end <= step.end <= train.end + 2000, f"{train} {step} {launch}"
+
+
+def test_spans_that_are_refused():
+    """The timeline is whole all the same."""
+    old = '[{"ph":"X","name":"old","ts":1,"dur":1,"pid":1,"tid":1}]'
+    for text, why in (("[" * 100, "nested too deeply"), ("no JSON", "it is no JSON"), ("{}", "no events of Chrome's format"), (old, "no slice was while tracing ran")):
+        with tempfile.TemporaryDirectory() as tmp:
+            with open(f"{tmp}/own.json", "w", encoding="ascii") as file:
+                file.write(text)
+            done = command("trace", "--socket=none", f"--timeline={tmp}/x.pftrace", f"--merge={tmp}/own.json", "--", f"{SIM}/workload", "launch; sync", env=ENV)
+            timeline = perfetto_of(f"{tmp}/x.pftrace")
+        contains(done.stderr, "own.json is not merged")
+        contains(done.stderr, why)
+        equal((done.returncode, len(timeline.named("cudaLaunchKernel"))), (1, 1), done.stderr)
+    with tempfile.TemporaryDirectory() as tmp:
+        os.mkfifo(f"{tmp}/own.json")
+        done = command("trace", "--socket=none", f"--timeline={tmp}/x.pftrace", f"--merge={tmp}/own.json", "--", f"{SIM}/workload", "launch", env=ENV)
+    contains(done.stderr, "own.json is not merged")
+
+
 def test_lost():
     """A small buffer and a fast program: what is lost is said in the file, to the event."""
     with tempfile.TemporaryDirectory() as tmp:

@@ -64,6 +64,8 @@ bool timeline_request_parse(const struct invocation *inv, struct timeline_reques
 
 	if (path && !timeline_format_of(path, &request.format, &stem))
 		return refuse_flag("--timeline", path, "a file whose name ends in .pftrace or .json");
+	if (inv->flag[FLAG_MERGE] && (!path || inv->flag[FLAG_TIMELINE_LAST]))
+		return contradict("--merge is of --timeline without --last: add it, or leave out --merge");
 	if (!path && (rotates || inv->flag[FLAG_KEEP] || inv->flag[FLAG_TIMELINE_LAST]))
 		return contradict(
 			"--rotate-size, --rotate-time, --keep and --last are of --timeline: add it");

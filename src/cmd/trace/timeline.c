@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,6 +20,7 @@ enum { LAST_BYTES = 32 << 20 };
 struct timeline_file {
 	struct trace_recorder *recorder;
 	struct trace_kernels *kernels;
+	const char *path; /* the command line's */
 	struct timeline_files_config files;
 	size_t stem; /* bytes of files.stem before a number */
 	bool last; /* only the newest part is written */
@@ -92,9 +94,50 @@ static int written(const struct timeline_file *file)
 	return files.error ? files.error : dumped.error;
 }
 
-int timeline_file_finish(struct timeline_file *file, const char **ret_said)
+/* Of the user's; what would wait for somebody is no file. */
+static int user_open(const char *path)
 {
-	struct trace_timeline_missing missing;
+	WITH_RIGHTS_OF_USER;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	close(fd);
+	return -ENOTSUP;
+}
+
+static void print_incomplete(struct timeline_file *file, const char *path)
+{
+	if (file->said.len > 0)
+		fprintf(stderr, "gpusonde trace: INCOMPLETE: %s: %s\n", path, file->said.data);
+	strbuf_reset(&file->said);
+}
+
+static int merge(struct timeline_file *file, const char *path)
+{
+	struct trace_timeline_merged merged = { 0 };
+	int fd = user_open(path), r = fd;
+
+	if (fd >= 0)
+		r = trace_recorder_merge(file->recorder, fd, &merged);
+	closep(&fd);
+	if (r < 0) {
+		fprintf(stderr, "gpusonde trace: %s is not merged: %s\n", path,
+			merged.why ? merged.why : strerror(-r));
+		return r;
+	}
+	add_missing(&file->said, merged.left_out, "events were left out");
+	add_missing(&file->said, merged.cut, "spans were cut, since they ended after the one they began in");
+	print_incomplete(file, path);
+	return 0;
+}
+
+/* -errno of what could not be written. */
+static int end_files(struct timeline_file *file)
+{
 	int r = 0;
 
 	trace_recorder_stop(file->recorder);
@@ -104,16 +147,24 @@ int timeline_file_finish(struct timeline_file *file, const char **ret_said)
 		r = dump(file, 0, "the end of tracing");
 	if (r == 0 && !trace_recorder_wait(file->recorder, FINISH_NS))
 		r = -ETIMEDOUT;
-	if (r == 0)
-		r = written(file);
-	missing = trace_recorder_missing(file->recorder);
-	strbuf_reset(&file->said);
+	return r < 0 ? r : written(file);
+}
+
+int timeline_file_finish(struct timeline_file *file, const char *path)
+{
+	int merged = path ? merge(file, path) : 0, r = end_files(file);
+	struct trace_timeline_missing missing = trace_recorder_missing(file->recorder);
+
+	if (r < 0) {
+		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", file->path, strerror(-r));
+		return r;
+	}
 	add_missing(&file->said, missing.lost, "events were lost");
 	add_missing(&file->said, missing.dropped, "events did not fit");
 	add_missing(&file->said, missing.cut, "arguments did not fit");
 	add_missing(&file->said, missing.unwritten, "events could not be written in time");
-	*ret_said = file->said.data;
-	return r;
+	print_incomplete(file, file->path);
+	return merged;
 }
 
 /* What was there before stays until there is something to write. */
@@ -160,6 +211,7 @@ int timeline_file_new(const char *path, const struct timeline_request *request, 
 
 	if (!file)
 		return -ENOMEM;
+	file->path = path;
 	file->kernels = kernels;
 	file->last = request->last_ns > 0;
 	file->files = (struct timeline_files_config){

@@ -22,5 +22,8 @@ struct trace_timeline *timeline_file_timeline(struct timeline_file *file);
 void timeline_file_collect(struct timeline_file *file);
 /* With last_ns: what is kept is written with the next collection, to a file with a number. */
 void timeline_file_ask(struct timeline_file *file);
-/* *ret_said: what is missing in the file, "" if nothing; valid as long as @file. */
-int timeline_file_finish(struct timeline_file *file, const char **ret_said);
+/*
+ * Ends it, with what the program wrote to @merge (NULL: nothing), and prints what is missing. -errno of the
+ * first that failed: the timeline is written without what cannot be merged.
+ */
+int timeline_file_finish(struct timeline_file *file, const char *merge);

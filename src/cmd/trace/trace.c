@@ -629,18 +629,6 @@ static int write_stacks(struct tracing *t)
 	return r;
 }
 
-static int write_timeline(struct tracing *t)
-{
-	const char *path = t->inv->flag[FLAG_TIMELINE], *said = "";
-	int r = timeline_file_finish(t->timeline, &said);
-
-	if (r < 0)
-		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(-r));
-	else if (said[0])
-		fprintf(stderr, "gpusonde trace: INCOMPLETE: %s: %s\n", path, said);
-	return r;
-}
-
 /* Standard output is the command's, if there is one: the table goes to standard error or to --output. */
 static int trace_finish(struct tracing *t)
 {
@@ -651,7 +639,7 @@ static int trace_finish(struct tracing *t)
 	collect(t);
 	wrote = t->inv->flag[FLAG_STACKS] ? write_stacks(t) : 0;
 	if (t->timeline)
-		wrote = MIN(wrote, write_timeline(t));
+		wrote = MIN(wrote, timeline_file_finish(t->timeline, t->inv->flag[FLAG_MERGE]));
 	report_unmatched();
 	if (t->gate && exec_gate_holder_lost(t->gate))
 		fprintf(stderr,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/json.h"
+#include "base/json_reader.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct node {
 	int child, sibling; /* NO_NODE */
 };
 
-struct level {
+struct json_level {
 	int node; /* that the map or list is at; NO_NODE */
 	bool list;
 	int pending; /* of a map: where its next value is */
@@ -31,7 +31,7 @@ struct json_reader {
 	yajl_handle yajl;
 	struct node nodes[JSON_NODES_MAX];
 	int nodes_n;
-	struct level levels[JSON_DEPTH_MAX];
+	struct json_level levels[JSON_DEPTH_MAX];
 	int depth;
 	char key[JSON_KEY_MAX];
 	size_t quiet; /* bytes since the last token ended */
@@ -116,7 +116,7 @@ static int stop_if(struct json_reader *reader, int error)
 /* Where the value is that comes now. */
 static int node_of_value(struct json_reader *reader)
 {
-	struct level *top = reader->depth ? &reader->levels[reader->depth - 1] : NULL;
+	struct json_level *top = reader->depth ? &reader->levels[reader->depth - 1] : NULL;
 
 	reader->quiet = 0;
 	if (!top)
@@ -158,7 +158,7 @@ static int on_string(void *userdata, const unsigned char *text, size_t n)
 static int on_key(void *userdata, const unsigned char *key, size_t n)
 {
 	struct json_reader *reader = userdata;
-	struct level *top = &reader->levels[reader->depth - 1];
+	struct json_level *top = &reader->levels[reader->depth - 1];
 
 	reader->quiet = 0;
 	top->pending = child_of(reader, top->node, (const char *)key, n);
@@ -179,7 +179,8 @@ static int enter(struct json_reader *reader, bool list)
 
 	if (reader->depth == JSON_DEPTH_MAX)
 		return stop_if(reader, -E2BIG);
-	reader->levels[reader->depth++] = (struct level){ .node = node, .list = list, .pending = NO_NODE };
+	reader->levels[reader->depth++] =
+		(struct json_level){ .node = node, .list = list, .pending = NO_NODE };
 	return !id || !reader->ops.begin || stop_if(reader, reader->ops.begin(id, reader->userdata));
 }
 

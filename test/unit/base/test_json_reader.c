@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kube/json.h"
+#include "base/json_reader.h"
 
 static struct json_reader *reader;
 static char said[4096];
