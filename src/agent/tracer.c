@@ -237,8 +237,8 @@ static int add_sinks(struct tracer *tracer)
 	struct stack_sums *stacks = pipeline_stacks(tracer->pipeline);
 	int r = event_sinks_add(sinks, pipeline_event_sink(tracer->pipeline));
 
+	pipeline_set_engine(tracer->pipeline, tracer->engine);
 	if (r >= 0 && stacks) {
-		stack_sums_set_engine(stacks, tracer->engine);
 		stack_sums_sink(stacks)->sink.turn_ns = STACKS_TURN_NS;
 		r = event_sinks_add(sinks, stack_sums_sink(stacks));
 	}

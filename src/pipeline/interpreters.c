@@ -18,16 +18,12 @@ void interpreters_over(struct interpreters *interpreters, pid_t pid)
 }
 
 /* It is looked for again only where there was none. -ESRCH: it has ended. */
-static void on_found(pid_t pid, int r, uint32_t version, const struct trace_python *python, void *userdata)
+void interpreters_found(struct interpreters *interpreters, pid_t pid, int r, uint32_t version)
 {
-	struct interpreters *interpreters = userdata;
-
 	if (r == -ENOENT) {
 		trace_engine_forget_python(interpreters->engine, pid);
 		return;
 	}
-	if (r == 0)
-		r = trace_engine_set_python(interpreters->engine, pid, python);
 	if (r == 0)
 		python_figures_known(interpreters->figures, (uint32_t)pid);
 	else if (r != -ESRCH)
@@ -39,21 +35,17 @@ static void interpreter_look(struct interpreters *interpreters, pid_t pid)
 {
 	struct trace_python python;
 	uint32_t version = 0;
+	int r;
 
-	if (!interpreters->finder)
-		on_found(pid, python_find("/proc", pid, &version, &python), version, &python, interpreters);
-	else if (python_finder_ask(interpreters->finder, pid) == -ESRCH)
-		interpreters_over(interpreters, pid);
-}
-
-int interpreters_set_finder(struct interpreters *interpreters, sd_event *event)
-{
-	return python_finder_new(event, NULL, on_found, interpreters, &interpreters->finder);
-}
-
-void interpreters_done(struct interpreters *interpreters)
-{
-	python_finder_free(interpreters->finder);
+	if (interpreters->finder) {
+		if (python_finder_ask(interpreters->finder, pid) == -ESRCH)
+			interpreters_over(interpreters, pid);
+		return;
+	}
+	r = python_find("/proc", pid, &version, &python);
+	if (r == 0)
+		r = trace_engine_set_python(interpreters->engine, pid, &python);
+	interpreters_found(interpreters, pid, r, version);
 }
 
 void interpreters_mapped(struct interpreters *interpreters, struct trace_engine *engine, pid_t pid)

@@ -15,9 +15,10 @@
 #define INTERPRETERS_PATIENCE_NS (10 * NSEC_PER_SEC)
 enum { INTERPRETERS_PENDING = 256 };
 
-/* All zeros but `figures` at the start. */
+/* All zeros but `finder` and `figures` at the start. */
 struct interpreters {
-	struct python_finder *finder; /* NULL: this process looks for interpreters itself */
+	/* Borrowed, and tells interpreters_found(); NULL: this process looks for interpreters itself. */
+	struct python_finder *finder;
 	struct trace_engine *engine; /* as of the newest call */
 	struct python_figures *figures; /* are told whose interpreter is known */
 	struct {
@@ -27,9 +28,8 @@ struct interpreters {
 	unsigned pending_n;
 };
 
-/* Others' programs are read by a helper, of which @event is the loop. -errno. */
-int interpreters_set_finder(struct interpreters *interpreters, sd_event *event);
-void interpreters_done(struct interpreters *interpreters);
+/* @r: as of python_find(), then of trace_engine_set_python(). */
+void interpreters_found(struct interpreters *interpreters, pid_t pid, int r, uint32_t version);
 /* A process maps a probed file. */
 void interpreters_mapped(struct interpreters *interpreters, struct trace_engine *engine, pid_t pid);
 /* Once a second or so, and when something more is mapped. */

@@ -173,12 +173,17 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 		if (!pipeline->blas)
 			return -ENOMEM;
 	}
-	if (config->python) {
-		pipeline->python = python_figures_new(config->series, false);
-		pipeline->interpreters.figures = pipeline->python;
-		r = pipeline->python ? interpreters_set_finder(&pipeline->interpreters, event) : -ENOMEM;
+	if (config->python || config->stacks) {
+		r = pipeline_finder(pipeline, event);
 		if (r < 0)
 			return r;
+	}
+	if (config->python) {
+		pipeline->python = python_figures_new(config->series, false);
+		if (!pipeline->python)
+			return -ENOMEM;
+		pipeline->interpreters.figures = pipeline->python;
+		pipeline->interpreters.finder = pipeline->finder;
 	}
 	if (config->operators) {
 		pipeline->torch = torch_new(config->series, config->keep_ended);
@@ -188,7 +193,7 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 	if (config->stacks) {
 		r = stack_sums_new(&stack_limits, &pipeline->stacks);
 		if (r == 0)
-			r = stack_sums_set_finder(pipeline->stacks, event);
+			stack_sums_use_finder(pipeline->stacks, pipeline->finder);
 		if (r == 0 && config->native_stacks)
 			r = stack_sums_add_native(pipeline->stacks, event, true);
 		if (r < 0)
@@ -211,10 +216,10 @@ void pipeline_free(struct pipeline *pipeline)
 	cuda_free(pipeline->cuda);
 	nccl_free(pipeline->nccl);
 	blas_free(pipeline->blas);
-	interpreters_done(&pipeline->interpreters);
 	python_figures_free(pipeline->python);
 	torch_free(pipeline->torch);
 	stack_sums_free(pipeline->stacks);
+	python_finder_free(pipeline->finder);
 	pipeline_environments_done(pipeline);
 	pipeline_limits_done(pipeline);
 	pipeline_operators_done(pipeline);

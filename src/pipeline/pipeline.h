@@ -79,6 +79,8 @@ bool pipeline_launch_stream(struct pipeline *pipeline, const struct trace_launch
 /* cuda_function_kernel() */
 const struct kernel *pipeline_kernel(struct pipeline *pipeline, uint32_t tgid, uint64_t function);
 
+/* The engine that it is told of interpreters; once that is there. */
+void pipeline_set_engine(struct pipeline *pipeline, struct trace_engine *engine);
 /* For struct trace_engine_ops. */
 void pipeline_mapped(struct pipeline *pipeline, struct trace_engine *engine, pid_t pid);
 void pipeline_remapped(struct pipeline *pipeline, pid_t pid);

@@ -25,6 +25,8 @@ struct pipeline {
 	struct blas *blas; /* the same */
 	struct python_figures *python; /* the same */
 	struct interpreters interpreters;
+	struct python_finder *finder; /* of interpreters, for these and for stacks; NULL: for neither */
+	struct trace_engine *engine; /* that is told of what it finds; NULL: none yet */
 	struct torch *torch; /* the same */
 	struct stack_sums *stacks; /* not recorded: NULL */
 	const struct blas_peak *peaks[PIPELINE_DEVICES_MAX]; /* of devices; NULL: not known */
@@ -59,6 +61,7 @@ uint64_t pipeline_not_taken(const struct pipeline *pipeline, const struct event_
 /* blas.c: without memory for them the figures of cuBLAS are absent. */
 void pipeline_fill_blas(const struct pipeline *pipeline, struct trace_view *view);
 /* python.c */
+int pipeline_finder(struct pipeline *pipeline, sd_event *event);
 void pipeline_python_event(struct pipeline *pipeline, const struct trace_header *event, uint32_t size);
 void pipeline_fill_python(struct pipeline *pipeline, struct trace_engine *engine, struct trace_view *view);
 

@@ -4,8 +4,36 @@
 
 #include "pipeline/private.h"
 
+static void python_is_found(pid_t pid, int r, uint32_t version, const struct trace_python *python,
+			    void *userdata)
+{
+	struct pipeline *pipeline = userdata;
+
+	if (!pipeline->engine)
+		return;
+	if (r == 0)
+		r = trace_engine_set_python(pipeline->engine, pid, python);
+	if (pipeline->python)
+		interpreters_found(&pipeline->interpreters, pid, r, version);
+	if (pipeline->stacks)
+		stack_sums_found(pipeline->stacks, pid, r, version);
+}
+
+int pipeline_finder(struct pipeline *pipeline, sd_event *event)
+{
+	return python_finder_new(event, NULL, python_is_found, pipeline, &pipeline->finder);
+}
+
+void pipeline_set_engine(struct pipeline *pipeline, struct trace_engine *engine)
+{
+	pipeline->engine = engine;
+	if (pipeline->stacks)
+		stack_sums_set_engine(pipeline->stacks, engine);
+}
+
 void pipeline_mapped(struct pipeline *pipeline, struct trace_engine *engine, pid_t pid)
 {
+	pipeline->engine = engine;
 	if (pipeline->python)
 		interpreters_mapped(&pipeline->interpreters, engine, pid);
 }

@@ -462,13 +462,10 @@ static enum stacks_python python_state(struct stacks_process *process, int r)
 	return STACKS_PYTHON_UNKNOWN;
 }
 
-static void found_python(struct stack_sums *s, struct trace_engine *engine, pid_t pid, int r,
-			 uint32_t version, const struct trace_python *python)
+void stack_sums_found(struct stack_sums *s, pid_t pid, int r, uint32_t version)
 {
 	uint32_t process;
 
-	if (r == 0)
-		r = trace_engine_set_python(engine, pid, python);
 	if (process_get(s, (uint32_t)pid, &process) < 0)
 		return;
 	s->processes[process].python = (uint8_t)python_state(&s->processes[process], r);
@@ -476,17 +473,9 @@ static void found_python(struct stack_sums *s, struct trace_engine *engine, pid_
 		s->unknown_version = version;
 }
 
-static void on_found(pid_t pid, int r, uint32_t version, const struct trace_python *python, void *userdata)
+void stack_sums_use_finder(struct stack_sums *s, struct python_finder *finder)
 {
-	struct stack_sums *s = userdata;
-
-	if (s->engine)
-		found_python(s, s->engine, pid, r, version, python);
-}
-
-int stack_sums_set_finder(struct stack_sums *s, sd_event *event)
-{
-	return python_finder_new(event, NULL, on_found, s, &s->finder);
+	s->finder = finder;
 }
 
 void stack_sums_mapped(struct stack_sums *s, struct trace_engine *engine, pid_t pid)
@@ -500,11 +489,13 @@ void stack_sums_mapped(struct stack_sums *s, struct trace_engine *engine, pid_t 
 	if (s->finder) {
 		r = python_finder_ask(s->finder, pid);
 		if (r < 0)
-			found_python(s, engine, pid, r, version, NULL);
+			stack_sums_found(s, pid, r, version);
 		return;
 	}
 	r = python_find("/proc", pid, &version, &python);
-	found_python(s, engine, pid, r, version, &python);
+	if (r == 0)
+		r = trace_engine_set_python(engine, pid, &python);
+	stack_sums_found(s, pid, r, version);
 }
 
 void stack_sums_remapped(struct stack_sums *s, pid_t pid)
@@ -736,7 +727,6 @@ void stack_sums_free(struct stack_sums *s)
 	if (!s)
 		return;
 	stack_natives_free(s->native);
-	python_finder_free(s->finder);
 	tables_done(s);
 	free(s->processes);
 	hashmap_done(&s->process_by);

@@ -50,8 +50,11 @@ struct event_sink *stack_sums_sink(struct stack_sums *sums);
  * was forked and is not followed.
  */
 void stack_sums_set_engine(struct stack_sums *sums, struct trace_engine *engine);
-/* Interpreters are looked for by a helper (python/finder.h), of which @event is the loop. */
-int stack_sums_set_finder(struct stack_sums *sums, sd_event *event);
+struct python_finder;
+/* Interpreters are looked for by this one, which tells stack_sums_found(). */
+void stack_sums_use_finder(struct stack_sums *sums, struct python_finder *finder);
+/* @r: as of python_find(), then of trace_engine_set_python(). */
+void stack_sums_found(struct stack_sums *sums, pid_t pid, int r, uint32_t version);
 /* A process maps a probed library: finds its Python interpreter. */
 void stack_sums_mapped(struct stack_sums *sums, struct trace_engine *engine, pid_t pid);
 /* A process has mapped a file with code, probed or not. */

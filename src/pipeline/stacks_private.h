@@ -74,7 +74,7 @@ struct stack_sums {
 	struct python_stacks *python;
 	struct stack_natives *native; /* NULL: no native frames are recorded */
 	struct trace_engine *engine; /* NULL: stack_sums_mapped() is enough */
-	struct python_finder *finder; /* NULL: this process looks for interpreters itself */
+	struct python_finder *finder; /* borrowed; NULL: this process looks for interpreters itself */
 	struct stacks_process *processes;
 	uint32_t processes_n, processes_cap;
 	struct hashmap process_by, over_by; /* by tgid: of those that run; the newest of those that ended */

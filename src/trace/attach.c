@@ -58,10 +58,10 @@ static int set_own_tgid(struct attach_backend *backend)
 static int set_room(struct attach_backend *backend)
 {
 	static const char *const tables[TRACE_TABLES] = {
-		[TRACE_TABLE_PROCS] = "procs",   [TRACE_TABLE_THREADS] = "threads",
-		[TRACE_TABLE_LAYERS] = "layers", [TRACE_TABLE_STATS] = "stats",
-		[TRACE_TABLE_ERRORS] = "errors", [TRACE_TABLE_OPERATORS] = "operators",
-		[TRACE_TABLE_NESTS] = "nests",   [TRACE_TABLE_WALKS] = "walks",
+		[TRACE_TABLE_PROCS] = "procs",           [TRACE_TABLE_THREADS] = "threads",
+		[TRACE_TABLE_LAYERS] = "layers",         [TRACE_TABLE_STATS] = "stats",
+		[TRACE_TABLE_ERRORS] = "errors",         [TRACE_TABLE_OPERATORS] = "operators",
+		[TRACE_TABLE_NESTS] = "nests",           [TRACE_TABLE_WALKS] = "walks",
 		[TRACE_TABLE_PYTHON] = "python_threads",
 	};
 	struct trace_share share = { 0 };
@@ -115,6 +115,18 @@ static int start(struct attach_backend *backend, struct attach_error *ret_error)
 	return r;
 }
 
+int attach_watch_switches(struct attach_backend *backend, bool watch)
+{
+	struct bpf_link **link = &backend->lives[ATTACH_LIFE_SWITCH];
+
+	if (watch)
+		return *link ? 0 : watch_lives(backend, ATTACH_LIFE_SWITCH);
+	bpf_link__destroy(*link);
+	*link = NULL;
+	return 0;
+}
+
+/* Once, to see that it can be; from then on while there is a Python. */
 static int start_python(struct attach_backend *backend, struct attach_error *ret_error)
 {
 	int r = watch_lives(backend, ATTACH_LIFE_SWITCH);

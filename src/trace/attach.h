@@ -103,6 +103,8 @@ void attachment_free_later(struct attachment *attachment);
  * or detached.
  */
 int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct trace_spec *spec);
+/* With config->python: whether each change of a CPU's thread is looked at. It is, from the start. */
+int attach_watch_switches(struct attach_backend *backend, bool watch);
 /* The call's probes were detached: returns of calls that are in progress will not be seen. */
 int attach_call_gone(struct attach_backend *backend, uint16_t call);
 

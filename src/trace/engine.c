@@ -187,9 +187,9 @@ static int start(struct trace_engine *engine, struct attach_error *ret_error)
 		return r;
 	engine->control = attach_control(engine->backend);
 	engine->control->stack_shift = engine->config.stack_shift;
-	engine->control->stack_kinds =
-		!engine->config.stacks ? 0 : engine->config.stack_kinds ? engine->config.stack_kinds :
-									  TRACE_STACK_PYTHON;
+	engine->control->stack_kinds = !engine->config.stacks     ? 0 :
+				       engine->config.stack_kinds ? engine->config.stack_kinds :
+								    TRACE_STACK_PYTHON;
 	if (engine->config.follow) {
 		r = attach_follow(engine->backend, engine->config.pid,
 				  (uint64_t)engine_started_boot_ns((uint32_t)engine->config.pid));
@@ -346,10 +346,21 @@ static void read_name(struct sums_process *process)
 	snprintf(process->comm, sizeof(process->comm), "%.*s", TRACE_COMM - 1, identity.comm);
 }
 
+/* Where no interpreter is known nobody waits for its lock. */
+static void watch_switches(struct trace_engine *engine)
+{
+	uint32_t tgid;
+
+	if (engine->config.attach.python &&
+	    bpf_map_get_next_key(attach_map_fd(engine->backend, "pythons"), NULL, &tgid) < 0)
+		attach_watch_switches(engine->backend, false);
+}
+
 int trace_engine_collect(struct trace_engine *engine)
 {
 	uint8_t active[TRACE_ACTIVE];
 
+	watch_switches(engine);
 	engine_expect(engine);
 	trace_engine_drain(engine);
 	engine_check_lost(engine);
@@ -492,7 +503,10 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 int trace_engine_set_python(struct trace_engine *engine, pid_t pid, const struct trace_python *python)
 {
 	uint32_t tgid = (uint32_t)pid;
+	int r = engine->config.attach.python ? attach_watch_switches(engine->backend, true) : 0;
 
+	if (r < 0)
+		return r;
 	if (bpf_map_update_elem(attach_map_fd(engine->backend, "pythons"), &tgid, python, BPF_ANY) < 0)
 		return errno == E2BIG ? -ENOSPC : -errno;
 	return 0;

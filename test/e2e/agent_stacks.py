@@ -208,8 +208,34 @@ def test_native():
             contains(profile(a), b"_start")
             equal(a.get("/api/v1/stacks?format=folded").status, 200) # of nothing: no kernel is launched
             program.communicate("\n" * 4)
-        helper = [name for name in os.listdir("/proc") if name.isdigit() and comm(name) == "gpusonde-unwind"]
-        assert helper, "files are read by a helper of its own"
+        assert of_agent("gpusonde-unwind"), "files are read by a helper of its own"
+
+
+def of_agent(name):
+    """Helpers of this name."""
+    return [pid for pid in os.listdir("/proc") if pid.isdigit() and comm(pid) == name]
+
+
+def test_with_waits():
+    """With waits for the lock, too, one helper finds interpreters for both."""
+    before = of_agent("gpusonde-python")
+    with agent("--trace-stacks", "yes", "--trace-python", "yes", "--max-overhead", "0%") as a:
+        begun(a)
+        with started() as program:
+            wait_for(lambda: len(children(program.pid)) == 1, "the child")
+            child = children(program.pid)
+            comes(a, child, ("<module>", "waiting", "allocate"), 1)
+            own = [pid for pid in set(of_agent("gpusonde-python")) - set(before) if parent(pid) == a.process.pid]
+            equal(len(own), 1, "helpers that find interpreters")
+            program.communicate("\n" * 4)
+
+
+def parent(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return int(file.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
 
 
 def comm(pid):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpusonde trace --python: waits for the interpreter's lock, collections of garbage and calls from C, on each CPython that is here."""
 import json
+import os
 import re
 import subprocess
 import tempfile
 
 from e2e.stacks import interpreters
-from lib.e2e import SOURCE, Agent, command, contains, environment, equal, run, values, wait_for
+from lib.e2e import GPUSONDE, SOURCE, Agent, command, contains, environment, equal, run, values, wait_for
 from lib.traced import SCENARIO, begun, process_of, tracing
 
 CALLS = f"{SOURCE}/test/e2e/gil_calls.py"
@@ -106,6 +107,33 @@ def test_each_event_is_a_line():
     contains(lines[0], "waits ")
     contains(lines[0], "longest_ns ")
     contains(done.stdout, " PyObject_CallFunction")
+
+
+def watches_switches(pid):
+    """Whether the process holds a link on the tracepoint sched_switch."""
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        try:
+            with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii") as file:
+                if "sched_switch" in file.read():
+                    return True
+        except FileNotFoundError:
+            pass
+    return False
+
+
+def test_threads_are_looked_at_only_where_there_is_an_interpreter():
+    tracing()
+    python = sorted(interpreters())[0]
+    with subprocess.Popen([GPUSONDE, "trace", "--python", "--", "sh", "-c", 'read x; exec "$0" -c "input()"', python], stdin=subprocess.PIPE,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENV) as tracer:
+        # They are from its start on, and no more once no interpreter is found.
+        wait_for(lambda: watches_switches(tracer.pid), "tracing to begin")
+        wait_for(lambda: not watches_switches(tracer.pid), "threads not to be looked at beside a shell")
+        tracer.stdin.write(b"\n")
+        tracer.stdin.flush()
+        wait_for(lambda: watches_switches(tracer.pid), "threads to be looked at beside Python")
+        tracer.communicate(b"\n")
+        equal(tracer.returncode, 0)
 
 
 def test_the_agent_tells_it():
