@@ -133,6 +133,27 @@ static __always_inline int python_read(const struct trace_python *python, struct
 	return before;
 }
 
+/*
+ * Where the instruction at @address is in its code object, or would be, if it is one of a thread's own copy.
+ * UINT32_MAX: nowhere near it.
+ */
+static __noinline __u32 python_place(const struct trace_python *python, const struct walk *walk, __u32 from,
+				     __u64 code, __u64 address)
+{
+	__u64 at = address - code;
+	__u32 copy = python->code_tlbc ? FRAME_INT(walk, from + python->frame_tlbc) : 0;
+
+	/* The first one is in the code object itself. */
+	if (copy) {
+		__u64 copies = user_word(code + python->code_tlbc);
+
+		if (copy >= user_word(copies))
+			return -1;
+		at = address - user_word(copies + 8 + 8ULL * copy) + python->code_instructions;
+	}
+	return at >> 32 ? -1 : at;
+}
+
 /* Adds the Python frame at @from in walk->frames_read. False: it cannot be read, or there is no room. */
 static __always_inline bool python_add(const struct trace_python *python, struct walk *walk, __u32 from)
 {
@@ -150,8 +171,9 @@ static __always_inline bool python_add(const struct trace_python *python, struct
 		walk->flags |= TRACE_STACK_PART;
 		return false;
 	}
-	at = python->flags & TRACE_PYTHON_LASTI ? FRAME_INT(walk, from + python->frame_at) :
-						  FRAME_WORD(walk, from + python->frame_at) - code;
+	at = python->flags & TRACE_PYTHON_LASTI ?
+		     FRAME_INT(walk, from + python->frame_at) :
+		     python_place(python, walk, from, code, FRAME_WORD(walk, from + python->frame_at));
 	/* Again: kernels before 5.16 forget the bound of what is kept on the stack meanwhile. */
 	n = walk->n;
 	SHOW_BOUND(n);

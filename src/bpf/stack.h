@@ -184,6 +184,11 @@ struct trace_python {
 	__u16 code_first_line, code_name, code_file, code_lines;
 	__u16 code_size; /* in the code object: ob_size, of which one is two bytes; 0: none */
 	__u16 code_instructions; /* in the code object: co_code_adaptive; 0: none */
+	/*
+	 * Free-threaded 3.14 and later: co_tlbc of the code object, copies of its instructions, of which the
+	 * frame says which one it runs; 0: none, as in all others.
+	 */
+	__u16 code_tlbc, frame_tlbc;
 	__u16 text_state, text_length, text_hash, text_ascii, text_compact; /* of str objects */
 	__u16 bytes_size, bytes_data; /* of bytes objects */
 	__u8 text_kind_shift; /* of the three bits of `kind` in `state` */

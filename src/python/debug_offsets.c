@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * _Py_DebugOffsets of 3.13 and 3.14 (Include/internal/pycore_debug_offsets.h): a cookie, then numbers of 64
- * bits in groups. 3.14 added members within groups, so the index of a number goes by version.
+ * _Py_DebugOffsets of 3.13 and later (Include/internal/pycore_debug_offsets.h): a cookie, then numbers of 64
+ * bits in groups. Later versions added members within groups, so the index of a number goes by version.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,10 +13,12 @@ enum {
 	/* Larger structures than any version has: 3.13's PyInterpreterState has some 110 KiB. */
 	RUNTIME_MAX = 16 << 20,
 	OBJECT_MAX = 4096,
+	/* Lower bits of the version: before it structures change, as that of strings did in 3.14's alphas. */
+	BETA_1 = 0xb1,
 	WORD = 8,
 };
 
-/* Of each number that is needed, its index from the cookie on, by minor version - 13. */
+/* Of each number that is needed, its index from the cookie on, by minor version - 13; 0: it has none. */
 enum number {
 	VERSION,
 	FREE_THREADED,
@@ -33,11 +35,13 @@ enum number {
 	EXECUTABLE,
 	INSTR_PTR,
 	OWNER,
+	TLBC_INDEX, /* free-threaded 3.14 and later, as CODE_TLBC: else 0 */
 	FILENAME,
 	QUALNAME,
 	LINETABLE,
 	FIRSTLINENO,
 	CODE_ADAPTIVE,
+	CODE_TLBC,
 	BYTES_SIZE,
 	BYTES_DATA,
 	TEXT_STATE,
@@ -64,10 +68,21 @@ static const uint8_t indexes[][NUMBERS] = {
 		[THREAD_NEXT] = 24,     [THREAD_INTERP] = 25, [CURRENT_FRAME] = 26,
 		[THREAD_ID] = 27,       [STATUS] = 30,        [PREVIOUS] = 32,
 		[EXECUTABLE] = 33,      [INSTR_PTR] = 34,     [OWNER] = 36,
-		[FILENAME] = 40,        [QUALNAME] = 42,      [LINETABLE] = 43,
-		[FIRSTLINENO] = 44,     [CODE_ADAPTIVE] = 48, [BYTES_SIZE] = 75,
-		[BYTES_DATA] = 76,      [TEXT_STATE] = 78,    [TEXT_LENGTH] = 79,
-		[ASCII_SIZE] = 80,
+		[TLBC_INDEX] = 38,      [FILENAME] = 40,      [QUALNAME] = 42,
+		[LINETABLE] = 43,       [FIRSTLINENO] = 44,   [CODE_ADAPTIVE] = 48,
+		[CODE_TLBC] = 49,       [BYTES_SIZE] = 75,    [BYTES_DATA] = 76,
+		[TEXT_STATE] = 78,      [TEXT_LENGTH] = 79,   [ASCII_SIZE] = 80,
+	},
+	{
+		[VERSION] = 1,          [FREE_THREADED] = 2,  [INTERPRETERS_HEAD] = 5,
+		[INTERPRETER_NEXT] = 8, [THREADS_HEAD] = 9,   [THREAD_PREV] = 23,
+		[THREAD_NEXT] = 24,     [THREAD_INTERP] = 25, [CURRENT_FRAME] = 26,
+		[THREAD_ID] = 30,       [STATUS] = 33,        [PREVIOUS] = 40,
+		[EXECUTABLE] = 41,      [INSTR_PTR] = 42,     [OWNER] = 44,
+		[TLBC_INDEX] = 46,      [FILENAME] = 48,      [QUALNAME] = 50,
+		[LINETABLE] = 51,       [FIRSTLINENO] = 52,   [CODE_ADAPTIVE] = 56,
+		[CODE_TLBC] = 57,       [BYTES_SIZE] = 87,    [BYTES_DATA] = 88,
+		[TEXT_STATE] = 90,      [TEXT_LENGTH] = 91,   [ASCII_SIZE] = 92,
 	},
 };
 _Static_assert(ARRAY_SIZE(indexes) == PYTHON_NEWEST_MINOR - 13 + 1, "a table for each version");
@@ -92,8 +107,11 @@ static bool is_within(const uint64_t *numbers)
 	return true;
 }
 
+/* Of 3.14 and later, in which references and, without a lock, strings and bytecode are kept otherwise. */
 static void offsets_fill(const uint64_t *numbers, bool newer, struct trace_python *python)
 {
+	bool free_threaded = newer && numbers[FREE_THREADED];
+
 	*python = (struct trace_python){
 		.interpreters = (uint32_t)numbers[INTERPRETERS_HEAD],
 		.interpreter_next = (uint32_t)numbers[INTERPRETER_NEXT],
@@ -114,8 +132,9 @@ static void offsets_fill(const uint64_t *numbers, bool newer, struct trace_pytho
 		.text_compact = (uint16_t)(numbers[ASCII_SIZE] + 2 * WORD),
 		.bytes_size = (uint16_t)numbers[BYTES_SIZE],
 		.bytes_data = (uint16_t)numbers[BYTES_DATA],
-		/* 3.14 has 16 bits of `interned` before `kind`, in the same word. */
-		.text_kind_shift = newer ? 16 : 2,
+		/* Before `kind` lies `interned`: two bits, or a byte that is written atomically. */
+		.text_kind_shift = free_threaded ? 8 : 2,
+		.code_tlbc = (uint16_t)(free_threaded ? numbers[CODE_TLBC] : 0),
 		.status_active = PYTHON_STATUS_ACTIVE,
 		.flags = TRACE_PYTHON_OWNER | (newer ? TRACE_PYTHON_TAGGED : 0),
 		.lines = TRACE_LINES_LOCATIONS,
@@ -132,10 +151,10 @@ int python_debug_offsets(const void *data, size_t n, uint32_t *ret_version, stru
 
 	if (n < sizeof(cookie) || memcmp(data, cookie, sizeof(cookie) - 1) != 0)
 		return -ENODATA;
-	if (version >> 24 != 3 || minor < 13 || minor > PYTHON_NEWEST_MINOR)
+	if (version >> 24 != 3 || minor < 13 || minor > PYTHON_NEWEST_MINOR || (version & 0xffff) < BETA_1)
 		return -ENOTSUP;
 	for (unsigned i = 0; i < NUMBERS; i++)
-		numbers[i] = number_at(data, n, indexes[minor - 13][i]);
+		numbers[i] = indexes[minor - 13][i] ? number_at(data, n, indexes[minor - 13][i]) : 0;
 	if (!is_within(numbers))
 		return -EBADMSG;
 	offsets_fill(numbers, minor >= 14, &python);
@@ -144,6 +163,7 @@ int python_debug_offsets(const void *data, size_t n, uint32_t *ret_version, stru
 		.code = (uint16_t)numbers[EXECUTABLE],
 		.at = (uint16_t)numbers[INSTR_PTR],
 		.owner = (uint16_t)numbers[OWNER],
+		.tlbc = (uint16_t)(python.code_tlbc ? numbers[TLBC_INDEX] : 0),
 		.first_line = (uint16_t)numbers[FIRSTLINENO],
 		.file = (uint16_t)numbers[FILENAME],
 		.name = (uint16_t)numbers[QUALNAME],

@@ -45,15 +45,16 @@ int python_set_windows(const struct python_layout *layout, struct trace_python *
 	bool lasti = layout->flags & TRACE_PYTHON_LASTI, owner = layout->flags & TRACE_PYTHON_OWNER;
 	const uint32_t frame[] = { layout->back, layout->code, layout->at,
 				   owner ? layout->owner : layout->at,
-				   layout->entry ? layout->entry : layout->at };
-	const uint8_t frame_sizes[] = { WORD, WORD, lasti ? 4 : WORD, 1, 1 };
+				   layout->entry ? layout->entry : layout->at,
+				   layout->tlbc ? layout->tlbc : layout->at };
+	const uint8_t frame_sizes[] = { WORD, WORD, lasti ? 4 : WORD, 1, 1, 4 };
 	const uint32_t code[] = { layout->first_line, layout->file, layout->name, layout->lines };
 	const uint8_t code_sizes[] = { 4, WORD, WORD, WORD };
 	uint32_t from, n;
 
 	/* Members of 8 bytes are read at such places. */
 	if ((layout->back | layout->code | layout->file | layout->name | layout->lines) % WORD ||
-	    layout->first_line % 4 || layout->at % (lasti ? 4 : WORD))
+	    (layout->first_line | layout->tlbc) % 4 || layout->at % (lasti ? 4 : WORD))
 		return -EBADMSG;
 	python_window(frame, frame_sizes, ARRAY_SIZE(frame), &from, &n);
 	if (n > TRACE_PYTHON_FRAME)
@@ -65,6 +66,7 @@ int python_set_windows(const struct python_layout *layout, struct trace_python *
 	python->frame_at = (uint16_t)(layout->at - from);
 	python->frame_owner = (uint16_t)(owner ? layout->owner - from : 0);
 	python->frame_entry = (uint16_t)(layout->entry ? layout->entry - from : 0);
+	python->frame_tlbc = (uint16_t)(layout->tlbc ? layout->tlbc - from : 0);
 	python_window(code, code_sizes, ARRAY_SIZE(code), &from, &n);
 	if (n > TRACE_PYTHON_CODE)
 		return -EBADMSG;

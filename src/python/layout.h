@@ -28,7 +28,7 @@
 
 /* As PY_VERSION_HEX: 0x030b07f0 is 3.11.7. */
 #define PYTHON_VERSION(major, minor) ((uint32_t)(major) << 24 | (uint32_t)(minor) << 16)
-enum { PYTHON_OLDEST_MINOR = 8, PYTHON_NEWEST_MINOR = 14 };
+enum { PYTHON_OLDEST_MINOR = 8, PYTHON_NEWEST_MINOR = 15 };
 
 /* Bytes at the beginning of _PyRuntime that python_debug_offsets() needs, at most. */
 enum { PYTHON_DEBUG_OFFSETS = 1024 };

@@ -14,6 +14,7 @@ struct python_layout {
 	uint16_t threads; /* PyInterpreterState: the first thread */
 	uint16_t thread_id, status, frame, cframe; /* PyThreadState; cframe: in _PyCFrame */
 	uint16_t back, code, at, owner; /* of a frame */
+	uint16_t tlbc; /* of a frame: tlbc_index; 0: none */
 	uint16_t entry; /* of a frame: is_entry; 0: none */
 	uint16_t first_line, file, name, lines; /* PyCodeObject; name: co_qualname, where there is one */
 	uint16_t instructions; /* co_code_adaptive; 0: none */

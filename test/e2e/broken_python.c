@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Says that it is CPython 3.13, and has in its memory what no CPython has: frames that lead nowhere or in a
- * circle, functions that are gone, texts and tables that are not what they say. Calls cudaMalloc in each
- * state, with a size of its own: lines "CASE BYTES" on standard output.
+ * Says that it is CPython 3.13, or with FREE_THREADED 3.14 without a lock, and has in its memory what no
+ * CPython has: frames that lead nowhere or in a circle, functions that are gone, texts and tables that are
+ * not what they say. Calls cudaMalloc in each state, with a size of its own: lines "CASE BYTES" on standard
+ * output.
  *
  *   broken_python [SEED]     with SEED, calls with GARBAGE random changes of its memory, too
  */
@@ -24,7 +25,7 @@ struct text {
 	uint64_t object[2];
 	uint64_t length;
 	uint64_t hash;
-	uint32_t state; /* bits 2 to 4: bytes of a character, 5: compact, 6: ASCII */
+	uint32_t state; /* STATE(), COMPACT, ASCII */
 	uint32_t pad;
 	char data[88];
 };
@@ -36,6 +37,12 @@ struct bytes {
 	uint8_t data[96];
 };
 
+/* Copies of a code object's instructions, of which the first one is those in itself. */
+struct copies {
+	uint64_t n;
+	uint16_t *at[3];
+};
+
 struct code {
 	uint64_t object[2];
 	uint64_t units; /* instructions of two bytes */
@@ -44,6 +51,7 @@ struct code {
 	struct bytes *lines;
 	uint32_t first_line;
 	uint32_t version; /* no other code object has it */
+	struct copies *copies;
 	uint16_t instructions[12];
 };
 
@@ -52,7 +60,8 @@ struct frame {
 	struct frame *previous;
 	uint16_t *at;
 	uint8_t owner; /* 3: of C code */
-	uint8_t pad[7];
+	uint8_t pad[3];
+	uint32_t copy; /* of its instructions */
 };
 
 struct state {
@@ -71,8 +80,44 @@ struct interpreter {
 #define COOKIE 0x7970677562656478ULL /* "xdebugpy" */
 #define HEAD 1024 /* offset of interpreters.head in _PyRuntime */
 
-/* _Py_DebugOffsets of 3.13 by index, as far as gpusonde reads them; then what they lead to. */
+/* _Py_DebugOffsets by index, as far as gpusonde reads them; then what they lead to. */
 extern uint64_t _PyRuntime[256];
+#ifdef FREE_THREADED
+#define KIND_SHIFT 8
+#define TAG 1 /* of a reference that is not counted */
+uint64_t _PyRuntime[256] = {
+	[0] = COOKIE,
+	[1] = 0x030e0af0,
+	[2] = 1,
+	[5] = HEAD,
+	[8] = offsetof(struct interpreter, next),
+	[9] = offsetof(struct interpreter, threads),
+	[23] = offsetof(struct state, previous),
+	[24] = offsetof(struct state, next),
+	[25] = offsetof(struct state, interpreter),
+	[26] = offsetof(struct state, frame),
+	[27] = offsetof(struct state, thread),
+	[30] = offsetof(struct state, status),
+	[32] = offsetof(struct frame, previous),
+	[33] = offsetof(struct frame, code),
+	[34] = offsetof(struct frame, at),
+	[36] = offsetof(struct frame, owner),
+	[38] = offsetof(struct frame, copy),
+	[40] = offsetof(struct code, file),
+	[42] = offsetof(struct code, name),
+	[43] = offsetof(struct code, lines),
+	[44] = offsetof(struct code, first_line),
+	[48] = offsetof(struct code, instructions),
+	[49] = offsetof(struct code, copies),
+	[75] = offsetof(struct bytes, n),
+	[76] = offsetof(struct bytes, data),
+	[78] = offsetof(struct text, state),
+	[79] = offsetof(struct text, length),
+	[80] = offsetof(struct text, data),
+};
+#else
+#define KIND_SHIFT 2
+#define TAG 0
 uint64_t _PyRuntime[256] = {
 	[0] = COOKIE,
 	[1] = 0x030d00f0,
@@ -100,6 +145,11 @@ uint64_t _PyRuntime[256] = {
 	[69] = offsetof(struct text, length),
 	[70] = offsetof(struct text, data),
 };
+#endif
+/* Of a text's state: bytes of a character, and how they are kept. */
+#define STATE(width) ((width) << KIND_SHIFT)
+#define COMPACT (1 << (KIND_SHIFT + 3))
+#define ASCII (1 << (KIND_SHIFT + 4))
 
 /* What all structures lie in, of one memory file; and pages that cannot be read. */
 static char *arena, *gone;
@@ -124,7 +174,7 @@ static struct text *make_text(const char *from)
 	struct text *text = make(sizeof(*text));
 
 	text->length = strlen(from);
-	text->state = 1 << 2 | 1 << 5 | 1 << 6;
+	text->state = STATE(1) | COMPACT | ASCII;
 	memcpy(text->data, from, strlen(from));
 	return text;
 }
@@ -143,6 +193,9 @@ static struct code *make_code(const char *name, uint32_t first_line)
 	memcpy(code->lines->data, lines, sizeof(lines));
 	code->first_line = first_line;
 	code->version = ++versions;
+	code->copies = make(sizeof(*code->copies));
+	code->copies->n = 1;
+	code->copies->at[0] = code->instructions;
 	return code;
 }
 
@@ -150,7 +203,7 @@ static struct frame *make_frame(struct code *code, struct frame *previous)
 {
 	struct frame *frame = make(sizeof(*frame));
 
-	frame->code = code;
+	frame->code = (struct code *)((uintptr_t)code | TAG);
 	frame->previous = previous;
 	frame->at = code->instructions + 1;
 	return frame;
@@ -182,12 +235,16 @@ static void page_out(void *from, size_t n)
 /* ---- frames ---- */
 
 static struct frame *outer, *middle, *inner;
+static struct code *outer_code, *middle_code, *inner_code;
 
 static void frames_new(void)
 {
-	outer = make_frame(make_code("outer", 1), NULL);
-	middle = make_frame(make_code("middle", 11), outer);
-	inner = make_frame(make_code("inner", 21), middle);
+	outer_code = make_code("outer", 1);
+	middle_code = make_code("middle", 11);
+	inner_code = make_code("inner", 21);
+	outer = make_frame(outer_code, NULL);
+	middle = make_frame(middle_code, outer);
+	inner = make_frame(inner_code, middle);
 	self->frame = inner;
 }
 
@@ -202,7 +259,7 @@ static void frames_new(void)
 
 static void frames(void)
 {
-	struct frame *c = make_frame(inner->code, NULL);
+	struct frame *c = make_frame(inner_code, NULL);
 
 	call("known");
 	CALL_WITH("innermost gone", self->frame, (void *)gone);
@@ -218,10 +275,10 @@ static void frames(void)
 	CALL_WITH("code gone", middle->code, (void *)gone);
 	CALL_WITH("code none", middle->code, NULL);
 	CALL_WITH("code zeros", middle->code, make(sizeof(struct code)));
-	CALL_WITH("code no code", middle->code, (void *)middle->code->name);
-	CALL_WITH("before the code", inner->at, inner->code->instructions - 1);
-	CALL_WITH("behind the code", inner->at, inner->code->instructions + 12);
-	CALL_WITH("of other code", inner->at, outer->code->instructions);
+	CALL_WITH("code no code", middle->code, (void *)middle_code->name);
+	CALL_WITH("before the code", inner->at, inner_code->instructions - 1);
+	CALL_WITH("behind the code", inner->at, inner_code->instructions + 12);
+	CALL_WITH("of other code", inner->at, outer_code->instructions);
 	call("known");
 }
 
@@ -244,7 +301,26 @@ static void deep(void)
 static struct code *other(const char *name)
 {
 	self->frame = make_frame(make_code(name, 31), outer);
-	return self->frame->code;
+	return (struct code *)((uintptr_t)self->frame->code & ~(uintptr_t)TAG);
+}
+
+/* Of a thread whose instructions are another copy. */
+static void copied(void)
+{
+	static uint16_t own[12];
+	struct code *code = other("copied");
+
+	code->copies->n = 2;
+	code->copies->at[1] = own;
+	self->frame->copy = 1;
+	self->frame->at = own + 9;
+	call("own copy");
+	self->frame->copy = 2;
+	call("copy beyond all");
+	self->frame->copy = 1;
+	code->copies = (void *)gone;
+	call("copies gone");
+	self->frame = inner;
 }
 
 static void functions(void)
@@ -255,11 +331,11 @@ static void functions(void)
 	call("name gone");
 	other("other")->name->length = UINT64_MAX;
 	call("name too long");
-	other("other")->name->state = 1 << 2;
+	other("other")->name->state = STATE(1);
 	call("name elsewhere");
 	for (unsigned width = 0; width < 8; width++) {
 		code = other("other");
-		code->name->state = width << 2 | 1 << 5 | 1 << 6;
+		code->name->state = STATE(width) | COMPACT | ASCII;
 		if (width != 1 && width != 2 && width != 4)
 			call("name of no width");
 	}
@@ -312,7 +388,7 @@ static void paged_out(void)
 	CALL_WITH("frame paged out", inner->previous, in_file);
 	used = (used + PAGE - 1) & ~(size_t)(PAGE - 1);
 	code = make_code("paged", 31);
-	self->frame = make_frame(inner->code, outer);
+	self->frame = make_frame(inner_code, outer);
 	self->frame->code = code;
 	page_out(code, sizeof(*code));
 	/* Its frame is in that page, too. */
@@ -482,6 +558,8 @@ int main(int argc, char **argv)
 	frames();
 	deep();
 	functions();
+	if (TAG)
+		copied();
 	used_again();
 	paged_out();
 	by_thread(without_state);

@@ -7,7 +7,7 @@ import tempfile
 from lib.e2e import BUILD, command, environment, equal, run
 from lib.traced import tracing
 
-PROGRAM = f"{BUILD}/test/e2e/broken_python"
+PROGRAMS = f"{BUILD}/test/e2e/broken_python", f"{BUILD}/test/e2e/broken_python_free"
 OUTER, MIDDLE, INNER = "outer (made.py:2)", "middle (made.py:12)", "inner (made.py:22)"
 OTHER = "other (made.py)"
 CUT, PART = "[deeper stack]", "[callers not readable]"
@@ -63,12 +63,18 @@ WANTED = {
     "the one that runs": [OUTER],
     "state of another thread": [NO_THREAD],
 }
+# Instructions of which threads have copies of their own, without the lock.
+COPIES = {
+    "own copy": [OUTER, "copied (made.py:32)"],
+    "copy beyond all": [OUTER, "copied (made.py)"],
+    "copies gone": [OUTER, "copied (made.py)"],
+}
 
 
 def traced(*argv):
     """Of each stack the bytes; what the program says that it did."""
     with tempfile.TemporaryDirectory() as tmp:
-        done = command("trace", f"--stacks={tmp}/x.folded", "--stacks-of=python", "--weight=bytes_held", "--", PROGRAM, *argv,
+        done = command("trace", f"--stacks={tmp}/x.folded", "--stacks-of=python", "--weight=bytes_held", "--", *argv,
                        env=environment(LD_LIBRARY_PATH=f"{BUILD}/sim/cuda"))
         equal(done.returncode, 0, done.stderr)
         stacks = collections.Counter()
@@ -79,23 +85,33 @@ def traced(*argv):
         return stacks, [(line.rsplit(" ", 1)[0], int(line.rsplit(" ", 1)[1])) for line in done.stdout.splitlines()]
 
 
-def test_each_state_of_memory():
-    tracing()
-    stacks, said = traced()
-    equal({name for name, _ in said}, set(WANTED), "cases")
+def check_each(program, cases):
+    stacks, said = traced(program)
+    equal({name for name, _ in said}, set(cases), "cases")
     wanted = collections.Counter()
     for name, number in said:
-        wanted[tuple(WANTED[name])] += number
+        wanted[tuple(cases[name])] += number
     for frames, number in wanted.items():
-        equal(stacks.get(frames), number, f"{[name for name in WANTED if tuple(WANTED[name]) == frames]}: {frames}; all: {stacks}")
+        equal(stacks.get(frames), number, f"{[name for name in cases if tuple(cases[name]) == frames]}: {frames}; all: {stacks}")
     equal(stacks, wanted, "stacks")
+
+
+def test_each_state_of_memory():
+    tracing()
+    check_each(PROGRAMS[0], WANTED)
+
+
+def test_the_same_without_a_lock():
+    """As 3.14's free-threaded builds have it, of which none was at hand."""
+    tracing()
+    check_each(PROGRAMS[1], WANTED | COPIES)
 
 
 def test_garbage():
     """Whatever lies in its memory, each call has one stack, of at most so many frames, and what comes after is right."""
     tracing()
-    for seed in "1", "2":
-        stacks, said = traced(seed)
+    for program, seed in zip(PROGRAMS, "12"):
+        stacks, said = traced(program, seed)
         equal(sum(stacks.values()), sum(number for _, number in said), "bytes of all calls")
         assert max(map(len, stacks)) <= 128, max(stacks, key=len)
         calls = [number for name, number in said if name == "known"]

@@ -196,11 +196,11 @@ inner()
 """
 
 
-def sub_interpreter():
+def sub_interpreter(**isolated):
     """With the interpreter's lock its stack is told; without, the thread is in two, and none is told."""
     try:
         import _interpreters as interpreters
-        new = interpreters.create("legacy")
+        new = interpreters.create("isolated" if isolated else "legacy")
     except ImportError:
         import _xxsubinterpreters as interpreters
         new = interpreters.create(isolated=False) if sys.version_info >= (3, 9) else interpreters.create()
@@ -237,6 +237,8 @@ def main():
     made_functions()
     unusual_names()
     sub_interpreter()
+    if sys.version_info >= (3, 13):
+        sub_interpreter(isolated=True)  # with a lock of its own
     write(sys.argv[1])
 
 

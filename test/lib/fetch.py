@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gets the real things that tests look at: NVIDIA's libraries, Debian's kernels, CUDA runtimes.
+"""Gets the real things that tests look at: NVIDIA's libraries, Debian's kernels and interpreters, CUDA runtimes.
 
     fetch.py --cache FOLDER NAME...      prints {"NAME": {"FILE": "PATH"}}; without names, lists them
 
@@ -237,6 +237,23 @@ def get_program(folder, requirement, name):
     os.chmod(f"{folder}/{name}", 0o755)
 
 
+def get_python(folder, version):
+    """Debian's newest interpreter of a version, and a program of that name that runs it with the C library it came with, whose loader is named as it is."""
+    with side_apt("sid", "main", "amd64") as apt:
+        for package in (f"python{version}-minimal", f"libpython{version}-minimal", f"libpython{version}-stdlib", "libc6", "libexpat1", "libffi8", "libzstd1", "zlib1g"):
+            apt.unpack(package, f"{folder}/root")
+    os.mkdir(f"{folder}/loader")
+    shutil.copy(f"{folder}/root/usr/lib64/ld-linux-x86-64.so.2", f"{folder}/loader/python{version}")
+    with open(f"{folder}/python{version}", "w", encoding="ascii") as f:
+        f.write(f"""#!/bin/sh
+# Wherever this folder lies.
+at=$(dirname "$(realpath "$0")")
+PYTHONHOME=$at/root/usr exec "$at/loader/python{version}" --library-path "$at/root/usr/lib/x86_64-linux-gnu${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}" \\
+	--argv0 "$at/root/usr/bin/python{version}" "$at/root/usr/bin/python{version}" "$@"
+""")
+    os.chmod(f"{folder}/python{version}", 0o755)
+
+
 # name: function(folder), and what it wants. The driver's versions are 470.256.02, 535.261.03 and 550.163.01.
 THINGS = {f"driver-{version}-{arch}": (get_driver, suite, arch)
           for version, suite in (("470", "bullseye"), ("535", "bookworm"), ("550", "trixie")) for arch in ("amd64", "arm64")}
@@ -265,6 +282,8 @@ THINGS["torch"] = (get_library, "torch==2.9.1", "libtorch_cuda.so")
 THINGS.update({f"nccl-{version}": (get_library, requirement, "libnccl.so.2") for version, requirement in (
     ("2.18", "nvidia-nccl-cu12==2.18.3"), ("2.21", "nvidia-nccl-cu12==2.21.5"), ("2.26", "nvidia-nccl-cu12==2.26.2"), ("newest", "nvidia-nccl-cu13"))})
 THINGS["nccl-arm64"] = (get_library, "nvidia-nccl-cu13", "libnccl.so.2", "aarch64")
+# Some 20 MB each.
+THINGS.update({f"python-{version}": (get_python, version) for version in ("3.14", "3.15")})
 THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")
 
 

@@ -55,6 +55,11 @@ TABLES = {
         "fetched": "download",
     }, "CPU operators, gradients, exceptions and data loaders run; its CUDA libraries are mapped and probed, NVIDIA's libcuda 550 finds no GPU. All is probed when each entry "
        "point is seen to be a breakpoint in the process's memory."),
+    "pythons": Table("CPython", "version", {
+        "stacks": "stacks of Python functions",
+        "limits": "large programs, and ends",
+        "waits": "waits for the lock",
+    }, "Debian's newest interpreters; versions 3.8 to 3.13, of pyenv and Debian, are run by the tests wherever they are installed."),
     "distributions": Table("Distributions", "distribution", {
         "toolchain": "compilers",
         "libraries": "libraries",

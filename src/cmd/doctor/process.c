@@ -183,7 +183,7 @@ static void check_python(pid_t pid, struct finding *f)
 	} else if (version) {
 		found(f, VERDICT_WARNING, "CPython %u.%u: its frames cannot be read: %s", version >> 24,
 		      version >> 16 & 0xff, strerror(-r));
-		remedy(f, "frames of CPython 3.8 to 3.14 can be read, with their symbols");
+		remedy(f, "frames of CPython 3.8 to 3.15 can be read, with their symbols");
 	} else {
 		found(f, VERDICT_NOTE, "no CPython that is known: no frames of Python are seen");
 	}

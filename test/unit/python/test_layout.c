@@ -18,6 +18,24 @@ static const uint64_t offsets_3_13[73] = {
 	[38] = 136,       [39] = 68, [43] = 200, [65] = 16,  [66] = 32, [68] = 32, [69] = 16,  [70] = 40,
 };
 
+/* Of 3.14.10 and 3.15.2, with the lock and without, as their headers have them. */
+static const uint64_t offsets_later[][93] = {
+	{ [1] = 0x030e0af0, [5] = 808, [8] = 7280, [9] = 7272, [24] = 8,   [25] = 16,  [26] = 72,  [27] = 152,
+	  [30] = 32,        [32] = 8,  [34] = 56,  [36] = 74,  [40] = 112, [42] = 128, [43] = 136, [44] = 68,
+	  [48] = 208,       [75] = 16, [76] = 32,  [78] = 32,  [79] = 16,  [80] = 40 },
+	{ [1] = 0x030e0af0, [2] = 1,    [5] = 808,  [8] = 7280, [9] = 7272, [24] = 8,   [25] = 16,
+	  [26] = 72,        [27] = 152, [30] = 32,  [32] = 8,   [34] = 56,  [36] = 78,  [38] = 72,
+	  [40] = 128,       [42] = 144, [43] = 152, [44] = 84,  [48] = 232, [49] = 224, [75] = 32,
+	  [76] = 48,        [78] = 48,  [79] = 32,  [80] = 56 },
+	{ [1] = 0x030f02f0, [5] = 936, [8] = 7272, [9] = 7264, [24] = 8,   [25] = 16,  [26] = 72,  [30] = 176,
+	  [33] = 32,        [40] = 8,  [42] = 56,  [44] = 74,  [48] = 112, [50] = 128, [51] = 136, [52] = 68,
+	  [56] = 208,       [87] = 16, [88] = 32,  [90] = 32,  [91] = 16,  [92] = 40 },
+	{ [1] = 0x030f02f0, [2] = 1,    [5] = 936,  [8] = 7272, [9] = 7264, [24] = 8,   [25] = 16,
+	  [26] = 72,        [30] = 176, [33] = 32,  [40] = 8,   [42] = 56,  [44] = 78,  [46] = 72,
+	  [48] = 128,       [50] = 144, [51] = 152, [52] = 84,  [56] = 232, [57] = 224, [87] = 32,
+	  [88] = 48,        [90] = 48,  [91] = 32,  [92] = 56 },
+};
+
 static void fill(uint64_t numbers[static ARRAY_SIZE(offsets_3_13)])
 {
 	memcpy(numbers, offsets_3_13, sizeof(offsets_3_13));
@@ -46,6 +64,37 @@ static void test_debug_offsets(void **state)
 	assert_int_equal(python.code_from + python.code_first_line, 68);
 	assert_int_equal(python.code_instructions, 200);
 	assert_int_equal(python.text_compact, 56);
+}
+
+static void test_later_debug_offsets(void **state)
+{
+	uint64_t numbers[ARRAY_SIZE(offsets_later[0])];
+	struct trace_python python;
+	uint32_t version;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(offsets_later); i++) {
+		bool free_threaded = i % 2;
+
+		memcpy(numbers, offsets_later[i], sizeof(numbers));
+		memcpy(numbers, "xdebugpy", 8);
+		assert_int_equal(python_debug_offsets(numbers, sizeof(numbers), &version, &python), 0);
+		assert_int_equal(version, i < 2 ? 0x030e0af0 : 0x030f02f0);
+		assert_int_equal(python.interpreters, i < 2 ? 808 : 936);
+		assert_int_equal(python.thread_id, i < 2 ? 152 : 176);
+		assert_int_equal(python.thread_status, 32);
+		assert_int_equal(python.frame_from + python.frame_owner, free_threaded ? 78 : 74);
+		assert_int_equal(python.code_from + python.code_first_line, free_threaded ? 84 : 68);
+		assert_int_equal(python.code_instructions, free_threaded ? 232 : 208);
+		assert_int_equal(python.code_tlbc, free_threaded ? 224 : 0);
+		assert_int_equal(python.frame_tlbc, free_threaded ? 72 : 0);
+		assert_int_equal(python.text_kind_shift, free_threaded ? 8 : 2);
+		assert_int_equal(python.text_compact, free_threaded ? 72 : 56);
+		assert_true(python.flags & TRACE_PYTHON_TAGGED);
+		/* An alpha version's strings are others. */
+		numbers[1] = (numbers[1] & ~0xffffULL) | 0xa7;
+		assert_int_equal(python_debug_offsets(numbers, sizeof(numbers), &version, &python), -ENOTSUP);
+	}
 }
 
 static void test_debug_offsets_hostile(void **state)
@@ -92,6 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_debug_offsets),
+		cmocka_unit_test(test_later_debug_offsets),
 		cmocka_unit_test(test_debug_offsets_hostile),
 		cmocka_unit_test(test_layouts),
 	};
