@@ -2,7 +2,6 @@
 #include "unwind/names.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "elf/elf.h"
+#include "unwind/debug_file.h"
 #include "unwind/perf_map.h"
 
 enum {
@@ -162,30 +162,14 @@ static int on_line(uint64_t address, uint64_t size, const char *name, void *user
 	return offer_name(userdata, name, address, size, true);
 }
 
-/* The file with the symbols of a stripped one, where Debian and Fedora have it. */
-static int open_debug(struct elf_file *elf)
-{
-	char path[64 + 2 * ELF_BUILD_ID_MAX] = "/usr/lib/debug/.build-id/";
-	size_t at = strlen(path), n = 0;
-	uint8_t id[ELF_BUILD_ID_MAX];
-	int r = elf_build_id(elf, id, &n);
-
-	if (r < 0 || n < 2)
-		return -ENOENT;
-	for (size_t i = 0; i < n; i++)
-		at += (size_t)snprintf(path + at, sizeof(path) - at, i == 0 ? "%02x/" : "%02x", id[i]);
-	snprintf(path + at, sizeof(path) - at, ".debug");
-	r = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return r < 0 ? -errno : r;
-}
-
-static int seek_debug(struct elf_file *elf, struct seeking *seeking)
+static int seek_debug(struct elf_file *elf, int fd, struct seeking *seeking)
 {
 	_cleanup_(elf_closep) struct elf_file *symbols = NULL;
-	_cleanup_close_ int fd = open_debug(elf);
+	_cleanup_close_ int found = -1;
+	int r = debug_file_open(elf, fd, seeking->end_ns, &found);
 
-	if (fd < 0 || elf_open(fd, &symbols) < 0)
-		return 0;
+	if (r < 0 || elf_open(found, &symbols) < 0)
+		return r == -ETIME ? r : 0;
 	elf_limit_cpu(symbols, seeking->end_ns);
 	return elf_functions_of(symbols, elf, on_symbol, seeking);
 }
@@ -201,7 +185,7 @@ static int seek(struct seeking *seeking, int fd)
 	r = elf_functions(elf, on_symbol, seeking);
 	for (uint32_t i = 0; r != -ETIME && i < seeking->n; i++)
 		if (seeking->s->names[seeking->names[i]].text == 0)
-			return seek_debug(elf, seeking);
+			return seek_debug(elf, fd, seeking);
 	return r;
 }
 

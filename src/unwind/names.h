@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Functions of addresses in files, from .symtab, .dynsym and the file with debugging symbols of the same
- * build-id. Addresses are collected and named together: each file's symbols are read once, and none are kept.
+ * Functions of addresses in files, from .symtab, .dynsym and the file with debugging symbols
+ * (unwind/debug_file.h). Addresses are collected and named together: each file's symbols are read once, and
+ * none are kept.
  */
 #pragma once
 

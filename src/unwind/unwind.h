@@ -6,6 +6,7 @@
  *   unwind.h     which files a process maps, and the kernel side's tables of their rows (bpf/unwind.h)
  *   names.h      addresses in files: functions
  *   perf_map.h   names of code that processes make for themselves
+ *   debug_file.h files with the symbols of others
  *   reader.h     the helper that reads all these for the agent
  *
  * Invariants

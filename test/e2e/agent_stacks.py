@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's stacks: of programs that it did not start, and of their forked children; each format has the same sums; off unless asked for."""
 import gzip
+import json
 import os
 import shutil
 import subprocess
 import urllib.request
 
-from lib.e2e import Agent, BUILD, Skip, contains, environment, equal, run, wait_for
+from lib.e2e import Agent, BUILD, Skip, command, contains, environment, equal, run, wait_for
 from lib.sampling import unbiased
 
 PROGRAM = """
@@ -209,6 +210,27 @@ def test_native():
             equal(a.get("/api/v1/stacks?format=folded").status, 200) # of nothing: no kernel is launched
             program.communicate("\n" * 4)
         assert of_agent("gpusonde-unwind"), "files are read by a helper of its own"
+
+
+def test_given_up():
+    """For the budget native frames go, then stacks; the process says so, and doctor counts it."""
+    with agent("--trace-stacks", "yes", "--trace-native-stacks", "yes", "--max-overhead", "0.1%") as a:
+        begun(a)
+        with started(FLOOD) as program:
+            program.stdin.write("\n")
+            program.stdin.flush()
+            wait_for(lambda: {"native_frames", "stacks"} <= set(incomplete(a, program.pid)), "both to be given up")
+            done = command("doctor", "--json", "--socket", a.socket)
+            budget = {check["check"]: check for check in json.loads(done.stdout)["checks"]}["trace-budget"]
+            equal(budget["verdict"], "warning", budget)
+            contains(budget["text"], "native frames of 1 process, stacks of 1 process")
+            program.communicate("\n" * 2)
+        log = a.log()
+    assert log.index("its native frames are not taken") < log.index("its stacks are not taken"), log
+
+
+def incomplete(a, pid):
+    return [why for p in a.get("/api/v1/trace").json()["trace"]["processes"] if p["pid"] == pid for why in p["incomplete"]]
 
 
 def of_agent(name):

@@ -63,6 +63,16 @@ def test_what_is_stripped():
     contains(found[0], "entry points can be probed")
 
 
+def test_what_cannot_be_unwound():
+    with tempfile.TemporaryDirectory() as tmp:
+        for flags, verdict in ([], "ok"), (["-R", ".eh_frame"], "note"):
+            subprocess.run(["objcopy", *flags, f"{BUILD}/sim/nccl/libnccl.so.2", f"{tmp}/libother.so"], check=True)
+            with program(sys.executable, "-c", MAPS, f"{tmp}/libother.so", says=True) as pid:
+                native = doctor(pid)["native"]
+            equal(native["verdict"], verdict, native)
+            equal("; not libother.so" in native["text"], verdict == "note", native)
+
+
 def test_what_only_a_container_has():
     if os.getuid() != 0:
         raise Skip("root only: only root can make a mount namespace")
@@ -83,7 +93,7 @@ def test_another_users_process():
         done = subprocess.run([f"{tmp}/gpusonde", "doctor", "--pid", str(pid), "--json", "--control-socket", "none"], user=65534, group=65534,
                               extra_groups=[], env={}, capture_output=True, text=True, check=False)
         checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
-        for layer in ("CUDA", "NCCL", "PyTorch", "CPython"):
+        for layer in ("CUDA", "NCCL", "PyTorch", "CPython", "native"):
             equal(checks[layer]["verdict"], "warning", layer)
             contains(checks[layer]["remedy"], "run gpusonde doctor as root")
 
@@ -91,6 +101,7 @@ def test_another_users_process():
 def test_what_is_not_mapped_is_said_to_be():
     with program("cat", says=False) as pid:
         checks = doctor(pid)
+    contains(checks.pop("native")["text"], "files with code say how their frames are unwound")
     equal({check["verdict"] for check in checks.values()}, {"note"}, "a program without any of it")
     contains(checks["CPython"]["text"], "no CPython")
 

@@ -189,6 +189,78 @@ static void check_python(pid_t pid, struct finding *f)
 	}
 }
 
+/* Files with code, and those without rules for native frames. */
+struct rules_tally {
+	unsigned files, without;
+	char missing[128]; /* the first one */
+};
+
+static void tally_rules(struct mounts_user *user, const struct proc_map *map, struct rules_tally *tally)
+{
+	const char *last = memrchr(map->path, '/', map->path_n);
+	_cleanup_(elf_closep) struct elf_file *file = NULL;
+	_cleanup_close_ int fd = -1;
+	uint64_t offset, size;
+	struct stat st;
+	int r = proc_map_open("/proc", map, user, &fd, &st);
+
+	if (r == 0)
+		r = elf_open(fd, &file);
+	if (r == 0)
+		r = elf_section(file, ".eh_frame", &offset, &size);
+	tally->files++;
+	tally->without += r < 0;
+	if (r == 0 || tally->missing[0] || !last)
+		return;
+	snprintf(tally->missing, sizeof(tally->missing), "%.*s",
+		 (int)(map->path_n - (size_t)(last + 1 - map->path)), last + 1);
+	utf8_sanitize(tally->missing);
+	if (!text_is_printable(tally->missing))
+		tally->missing[0] = '\0';
+}
+
+static int tally_native(pid_t pid, struct rules_tally *tally)
+{
+	_cleanup_(proc_maps_done) struct proc_maps maps = { .fd = -1 };
+	_cleanup_(mounts_freep) struct mounts *mounts = NULL;
+	struct mounts_user user = { .pid = pid };
+	uint64_t last_ino = 0;
+	struct proc_map map;
+	int r = mounts_new("/proc", &mounts);
+
+	user.mounts = mounts;
+	if (r == 0)
+		r = proc_maps_open("/proc", pid, &maps);
+	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0) {
+		if (!map.executable || map.ino == 0 || map.ino == last_ino || map.path_n == 0)
+			continue;
+		last_ino = map.ino;
+		tally_rules(&user, &map, tally);
+	}
+	return r;
+}
+
+static void check_native(pid_t pid, struct finding *f)
+{
+	struct rules_tally tally = { 0 };
+	int r = tally_native(pid, &tally);
+
+	if (r < 0 || tally.files == 0) {
+		found_unreadable(f, "its mappings", r < 0 ? r : -ENOENT);
+		return;
+	}
+	found(f, tally.without == 0 ? VERDICT_OK : VERDICT_NOTE,
+	      "%u of %u files with code say how their frames are unwound%s%s%s", tally.files - tally.without,
+	      tally.files, tally.missing[0] ? "; not " : "", tally.missing,
+	      tally.missing[0] && tally.without > 1 ? " and others" : "");
+	if (tally.without == 0)
+		remedy(f,
+		       "gpusonde trace --stacks FILE -p %d records them; the agent with trace.native_stacks",
+		       (int)pid);
+	else
+		remedy(f, "through other files stacks go on by frame pointers, where these are kept, or end");
+}
+
 /* What the agent says of the process. */
 static void check_traced(const struct doctor *d, pid_t pid, struct finding *f)
 {
@@ -240,6 +312,8 @@ unsigned doctor_process(const struct doctor *d, pid_t pid, struct named_finding 
 	}
 	rows[n].name = "CPython";
 	check_python(pid, &rows[n++].finding);
+	rows[n].name = "native";
+	check_native(pid, &rows[n++].finding);
 	rows[n].name = "agent";
 	check_traced(d, pid, &rows[n++].finding);
 	return n;

@@ -151,6 +151,62 @@ static void check_capabilities(const struct doctor *d, struct finding *f)
 	}
 }
 
+/* Traced processes of which the agent has left something out for this reason, since they have begun. */
+static unsigned incomplete_by(const struct doctor *d, const char *reason)
+{
+	json_t *processes = json_object_get(d->trace, "processes"), *process, *bit;
+	unsigned n = 0;
+	size_t i, k;
+
+	json_array_foreach(processes, i, process)
+		json_array_foreach(json_object_get(process, "incomplete"), k, bit)
+			n += strcmp(json_string_value(bit) ? json_string_value(bit) : "", reason) == 0;
+	return n;
+}
+
+/* What trace.max_overhead costs now, and has cost those that run. */
+static void check_budget(const struct doctor *d, struct finding *f)
+{
+	static const struct {
+		const char *reason, *what;
+	} given_up[] = {
+		{ "native_frames", "native frames" }, { "stacks", "stacks" },
+		{ "operators", "operators" },         { "events_off", "events" },
+		{ "probes_given_up", "probes" },
+	};
+	double sites = json_number_value(agents_figure(d, "trace_sites", "given_up"));
+	struct strbuf text;
+
+	if (!is_enabled(d)) {
+		found_disabled(d, f);
+		return;
+	}
+	if (!*text_of(d->trace, "backend")) {
+		found(f, VERDICT_NOTE, "no agent that traces answers");
+		return;
+	}
+	strbuf_init(&text, 0);
+	if (sites > 0)
+		strbuf_addf(&text, "%.0f entry points now", sites);
+	for (size_t i = 0; i < ARRAY_SIZE(given_up); i++) {
+		unsigned n = incomplete_by(d, given_up[i].reason);
+
+		if (n > 0)
+			strbuf_addf(&text, "%s%s of %u process%s", text.len > 0 ? ", " : "", given_up[i].what,
+				    n, n == 1 ? "" : "es");
+	}
+	if (text.len == 0) {
+		found(f, VERDICT_OK, "the agent has given up nothing of what it traces");
+	} else {
+		found(f, VERDICT_WARNING, "the agent has given up, for the budget or for want of room: %s",
+		      text.data);
+		remedy(f,
+		       "trace.max_overhead bounds what tracing costs; gpusonde doctor --pid PID says what of "
+		       "a process");
+	}
+	strbuf_done(&text);
+}
+
 static void check_agents_records(const struct doctor *d, struct finding *f)
 {
 	const char *why = text_of(d->trace, "why");
@@ -363,11 +419,8 @@ static void check_driver(const struct doctor *d, struct finding *f)
 }
 
 const struct check trace_checks[] = {
-	{ "tracing", check_tracing },
-	{ "trace-capabilities", check_capabilities },
-	{ "trace-records", check_records },
-	{ "tracefs", check_tracefs },
-	{ "trace-sites", check_sites },
-	{ "trace-driver", check_driver },
-	{ 0 },
+	{ "tracing", check_tracing },       { "trace-capabilities", check_capabilities },
+	{ "trace-records", check_records }, { "trace-budget", check_budget },
+	{ "tracefs", check_tracefs },       { "trace-sites", check_sites },
+	{ "trace-driver", check_driver },   { 0 },
 };

@@ -191,6 +191,44 @@ static void test_end_and_signal(void **state)
 	assert_row(&rows, 0, 0, UNWIND_SIGNAL, 0);
 }
 
+/* What is undefined in a part of a function is known again in the next one; a new CFA does not change it. */
+static void test_end_of_a_part(void **state)
+{
+	static const uint8_t
+		code[] = {
+			0x07, 16,   0x41,
+			0x0e, 32, /* the return address is undefined; after 1 byte: CFA = rsp + 32 */
+			0x41, 0x90, 1, /* after 1: it is saved at CFA - 8 */
+			0x41, 0x0a, 0x07,
+			16,   0x41, 0x0b, /* remembered, undefined; after 1: as remembered */
+			0x41, 0x07, 16,
+			0x41, 0xd0, /* undefined; after 1: as at the function's entry */
+			0x41, 0x07, 16,
+			0x41, 0x08, 16, /* undefined; after 1: still in its register */
+			0x41, 0x07, 6, /* of the frame pointer, nothing follows */
+		};
+	struct section s = { .n = 0 };
+	struct rows rows;
+
+	(void)state;
+	put_cie(&s, "zR");
+	put_function(&s, CODE, SIZE, code, sizeof(code));
+	rows = rows_of(&s);
+	assert_row(&rows, 0, 0, UNWIND_END, 0);
+	assert_row(&rows, 1, 1, UNWIND_END, 0);
+	assert_row(&rows, 2, 2, UNWIND_SP, 32);
+	assert_row(&rows, 3, 3, UNWIND_END, 0);
+	assert_row(&rows, 4, 4, UNWIND_SP, 32);
+	assert_row(&rows, 5, 5, UNWIND_END, 0);
+	assert_row(&rows, 6, 6, UNWIND_SP, 32);
+	assert_int_equal(rows.rule[6].ra_saved, UNWIND_AT_CFA);
+	assert_row(&rows, 7, 7, UNWIND_END, 0);
+	assert_row(&rows, 8, 8, UNWIND_SP, 32);
+	assert_int_equal(rows.rule[8].ra_saved, UNWIND_SAME);
+	assert_row(&rows, 9, 9, UNWIND_SP, 32);
+	assert_int_equal(rows.rule[9].fp_saved, UNWIND_SAME);
+}
+
 /* stp x29, x30, [sp, #-32]!; mov x29, sp */
 static void test_arm64(void **state)
 {
@@ -286,9 +324,13 @@ static void test_entries_that_lie(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frame_pointer),  cmocka_unit_test(test_expressions),
-		cmocka_unit_test(test_end_and_signal), cmocka_unit_test(test_arm64),
-		cmocka_unit_test(test_lies),           cmocka_unit_test(test_entries_that_lie),
+		cmocka_unit_test(test_frame_pointer),
+		cmocka_unit_test(test_expressions),
+		cmocka_unit_test(test_end_and_signal),
+		cmocka_unit_test(test_end_of_a_part),
+		cmocka_unit_test(test_arm64),
+		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_entries_that_lie),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

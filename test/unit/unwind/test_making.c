@@ -88,6 +88,39 @@ static void test_no_file_of_ours(void **state)
 	assert_true(making_begin(&making, fd) < 0);
 }
 
+/*
+ * Three functions of this file: between the first two lie bytes of code without rules, fewer than 16, between
+ * the last two as many that only fill.
+ */
+__asm__(".text\n"
+	".balign 16\n"
+	"gap_first: .cfi_startproc\nret\n.cfi_endproc\n"
+	"gap_code: ret\n"
+	".balign 16\n"
+	"gap_second: .cfi_startproc\nret\n.cfi_endproc\n"
+	".balign 16\n"
+	"gap_third: .cfi_startproc\nret\n.cfi_endproc\n");
+extern const char gap_first[], gap_code[], gap_second[], gap_third[];
+
+static void test_gaps(void **state)
+{
+	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct making making;
+	uint64_t bias = 0;
+
+	(void)state;
+	assert_int_equal(making_begin(&making, fd), 0);
+	while (making_step(&making) > 0)
+		;
+	dl_iterate_phdr(on_object, &bias);
+	assert_int_equal(rule_at(&making, (uintptr_t)gap_first - bias)->kind, UNWIND_SP);
+	assert_int_equal(rule_at(&making, (uintptr_t)gap_code - bias)->kind, UNWIND_NONE);
+	assert_int_equal(rule_at(&making, (uintptr_t)gap_second - bias)->kind, UNWIND_SP);
+	assert_int_equal(rule_at(&making, (uintptr_t)gap_third - 1 - bias)->kind, UNWIND_SP);
+	assert_int_equal(rule_at(&making, (uintptr_t)gap_third - bias)->kind, UNWIND_SP);
+	making_done(&making);
+}
+
 /* What compilers and assemblers fill with; and what looks like it, but is code. */
 static void test_padding(void **state)
 {
@@ -111,9 +144,8 @@ static void test_padding(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_file),
-		cmocka_unit_test(test_takes_too_long),
-		cmocka_unit_test(test_no_file_of_ours),
+		cmocka_unit_test(test_own_file),        cmocka_unit_test(test_takes_too_long),
+		cmocka_unit_test(test_no_file_of_ours), cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_padding),
 	};
 
