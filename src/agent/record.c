@@ -175,6 +175,7 @@ static int start_recording(struct record *record, const struct record_request *r
 		.format = TIMELINE_PERFETTO,
 		.pipeline = record->pipeline,
 		.blas = pipeline_blas(record->pipeline),
+		.stacks = pipeline_stacks(record->pipeline),
 		.pid = request->pid,
 	};
 	int r;
@@ -367,6 +368,7 @@ static int keep_last(struct record *record)
 		.format = TIMELINE_PERFETTO,
 		.pipeline = record->pipeline,
 		.blas = pipeline_blas(record->pipeline),
+		.stacks = pipeline_stacks(record->pipeline),
 		.last_ns = record->last_ns,
 		.last_bytes = LAST_BYTES,
 		.xid = on_xid,

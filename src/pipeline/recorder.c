@@ -218,6 +218,7 @@ int trace_recorder_new(const struct trace_recorder_config *config, struct trace_
 		.format = config->format,
 		.pipeline = config->pipeline,
 		.blas = config->blas,
+		.stacks = config->stacks,
 		.pid = config->pid,
 		.xid = config->xid,
 		.xid_userdata = config->userdata,

@@ -19,6 +19,7 @@ struct trace_recorder_config {
 	enum timeline_format format;
 	struct pipeline *pipeline;
 	const struct blas *blas; /* NULL: not known */
+	const struct stack_sums *stacks; /* NULL: not recorded */
 	uint32_t pid; /* of this process alone; 0: of all */
 	/* What is kept in memory: of so much time, at most so many bytes; 0: nothing. */
 	int64_t last_ns;

@@ -67,5 +67,16 @@ void stack_sums_window(struct stack_sums *sums, const struct trace_view *view);
  */
 int stack_sums_view(struct stack_sums *sums, uint32_t rows_max, size_t bytes_max,
 		    struct stack_view **ret_view);
+/*
+ * For who tells events one by one: the path of an event's stack, false: it has none; and its frames as they
+ * are named now, from the innermost (@i 0) on, false: there are no more. Valid until the next event; paths
+ * until all begins anew, which changes stack_sums_since().
+ */
+bool stack_sums_path(const struct stack_sums *sums, const struct trace_header *event, uint32_t *ret_path);
+bool stack_sums_frame(const struct stack_sums *sums, uint32_t path, uint32_t i, struct stack_place *ret_place,
+		      bool *ret_native);
+int64_t stack_sums_since(const struct stack_sums *sums);
+/* Native functions that were met get their names: now, or when a helper has read them. */
+void stack_sums_name(struct stack_sums *sums);
 /* Rows and allocations of one process that were looked at in loops, for tests. */
 uint64_t stack_sums_steps(const struct stack_sums *sums);

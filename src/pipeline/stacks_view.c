@@ -218,6 +218,49 @@ static uint32_t making_place(struct making *m, uint32_t place)
 	return number;
 }
 
+bool stack_sums_path(const struct stack_sums *s, const struct trace_header *event, uint32_t *ret_path)
+{
+	if (event->stack < TRACE_STACK_NONES)
+		return false;
+	*ret_path = python_stacks_path(s->python, event);
+	return *ret_path >= PYTHON_PATHS_MADE_UP;
+}
+
+bool stack_sums_frame(const struct stack_sums *s, uint32_t path, uint32_t i, struct stack_place *ret_place,
+		      bool *ret_native)
+{
+	const struct python_place *place;
+	const uint32_t *places;
+	uint32_t n;
+
+	places = python_stacks_places(s->python, path, &n);
+	if (i >= n)
+		return false;
+	place = python_stacks_place(s->python, places[i]);
+	*ret_native = place->native != 0;
+	if (place->native)
+		stack_natives_place(s->native, place->native, ret_place);
+	else
+		*ret_place = (struct stack_place){
+			.name = python_stacks_text(s->python, place->name),
+			.file = place->file ? python_stacks_text(s->python, place->file) : "",
+			.line = place->line,
+			.first_line = place->first_line,
+		};
+	return true;
+}
+
+void stack_sums_name(struct stack_sums *s)
+{
+	if (s->native)
+		stack_natives_resolve(s->native);
+}
+
+int64_t stack_sums_since(const struct stack_sums *s)
+{
+	return s->begin_ns;
+}
+
 static uint32_t path_of(const struct stack_sums *s, const struct chosen *chosen)
 {
 	return chosen->row == STACKS_NONE ? (uint32_t)PYTHON_PATH_OTHERS : s->rows[chosen->row].path;

@@ -43,6 +43,16 @@ struct span_sink *trace_timeline_spans(struct trace_timeline *t)
 	return &t->spans;
 }
 
+void trace_timeline_set_stacks(struct trace_timeline *t, const struct stack_sums *stacks)
+{
+	t->stacks = stacks;
+}
+
+bool trace_timeline_wants_names(const struct trace_timeline *t)
+{
+	return t->stacks_unnamed;
+}
+
 void trace_timeline_set_blas(struct trace_timeline *t, const struct blas *blas)
 {
 	t->blas = blas;
@@ -51,8 +61,9 @@ void trace_timeline_set_blas(struct trace_timeline *t, const struct blas *blas)
 /* Launches that still wait for a name go without. */
 static void forget_tracks(struct trace_timeline *t)
 {
-	struct hashmap *maps[] = { &t->process_by, &t->ended_by,   &t->thread_by, &t->stream_by,
-				   &t->flow_by,    &t->counter_by, &t->key_by,    &t->communicator_by };
+	struct hashmap *maps[] = { &t->process_by, &t->stack_by,  &t->ended_by,
+				   &t->thread_by,  &t->stream_by, &t->flow_by,
+				   &t->counter_by, &t->key_by,    &t->communicator_by };
 
 	timeline_add_waiting(t, true);
 	timeline_forget(t->timeline);
@@ -69,6 +80,7 @@ void trace_timeline_collect(struct trace_timeline *t)
 {
 	timeline_add_waiting(t, false);
 	timeline_flush(t->timeline);
+	timeline_stacks_again(t);
 	if (timeline_fill(t->timeline) > FORGET_AT)
 		forget_tracks(t);
 }
@@ -104,6 +116,7 @@ int trace_timeline_new(const struct trace_timeline_config *config, struct trace_
 		.spans = { .sink = { .name = "timeline", .userdata = t }, .span = timeline_span },
 		.pipeline = config->pipeline,
 		.blas = config->blas,
+		.stacks = config->stacks,
 		.pid = config->pid,
 		.xid = config->xid,
 		.xid_userdata = config->xid_userdata,
@@ -129,6 +142,7 @@ void trace_timeline_free(struct trace_timeline *t)
 		return;
 	timeline_free(t->timeline);
 	hashmap_done(&t->process_by);
+	hashmap_done(&t->stack_by);
 	hashmap_done(&t->ended_by);
 	hashmap_done(&t->thread_by);
 	hashmap_done(&t->stream_by);

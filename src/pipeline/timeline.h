@@ -18,12 +18,14 @@
 #include "pipeline/pipeline.h"
 #include "timeline/timeline.h"
 
+struct stack_sums;
 struct trace_timeline;
 
 struct trace_timeline_config {
 	enum timeline_format format;
 	struct pipeline *pipeline; /* names kernels */
 	const struct blas *blas; /* for cublasLt's sizes; NULL: not known */
+	const struct stack_sums *stacks; /* a sink before the timeline's; NULL: not recorded */
 	uint32_t pid; /* calls and work of this process alone; 0: of all */
 	/* A GPU has had an error since the timeline began; may be NULL. */
 	void (*xid)(uint32_t code, void *userdata);
@@ -49,6 +51,9 @@ DEFINE_CLEANUP(struct trace_timeline *, trace_timeline_free, trace_timeline_free
 struct event_sink *trace_timeline_sink(struct trace_timeline *timeline);
 struct span_sink *trace_timeline_spans(struct trace_timeline *timeline);
 void trace_timeline_set_blas(struct trace_timeline *timeline, const struct blas *blas);
+void trace_timeline_set_stacks(struct trace_timeline *timeline, const struct stack_sums *stacks);
+/* Since the last collection there were stacks with native functions that have no name yet. */
+bool trace_timeline_wants_names(const struct trace_timeline *timeline);
 /* Figures of GPUs; streams are named by their devices, so the first is to come before events. NULL: none. */
 void trace_timeline_node(struct trace_timeline *timeline, const struct snapshot *snapshot);
 /* A mark on a track of gpusonde's own, now. */

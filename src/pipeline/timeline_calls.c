@@ -101,6 +101,7 @@ static int timeline_call(struct trace_timeline *t, const struct trace_header *he
 	}
 	if (!name_event(t, header, &event))
 		return -ENOBUFS;
+	event.stack = timeline_stack_of(t, header);
 	/* First what differs: it is less to compress. */
 	nameless = raw->type == RAW_LAUNCH && !put_kernel(t, &event, header->tgid, raw->launch.function);
 	if (raw->has_result && raw->result != 0)

@@ -43,6 +43,10 @@ struct trace_timeline {
 	struct timeline *timeline;
 	struct pipeline *pipeline;
 	const struct blas *blas; /* NULL: not traced */
+	const struct stack_sums *stacks; /* NULL: not recorded */
+	struct hashmap stack_by; /* by path: stacks that were told */
+	int64_t stacks_since_ns; /* of which stack_by is */
+	bool stacks_unnamed; /* some had frames without a name yet */
 	uint32_t pid; /* 0: of all processes */
 	void (*xid)(uint32_t code, void *userdata); /* NULL: nobody wants to know */
 	void *xid_userdata;
@@ -135,6 +139,13 @@ void timeline_torch_memory(struct trace_timeline *timeline, const struct trace_c
 /* Adds what is known of an operation's communicator to its event, and the operation to the communicator's. */
 void timeline_nccl(struct trace_timeline *timeline, const struct trace_header *header,
 		   struct timeline_event *event, uint32_t process);
+
+/* ---- timeline_stacks.c ---- */
+
+/* Of an event; 0: it has none, or there was no room. */
+uint32_t timeline_stack_of(struct trace_timeline *timeline, const struct trace_header *event);
+/* Those with functions that had no name yet are told again. */
+void timeline_stacks_again(struct trace_timeline *timeline);
 
 /* ---- timeline_spans.c ---- */
 

@@ -182,7 +182,7 @@ static bool chrome_place_of(struct reading *r, const struct chrome_place *place,
 	return true;
 }
 
-static struct chrome_open *open_at(const struct reading *r, uint32_t i)
+static struct chrome_open *chrome_open_at(const struct reading *r, uint32_t i)
 {
 	return &((struct chrome_open *)r->open.list)[i];
 }
@@ -208,7 +208,7 @@ static void slice_opens(struct reading *r, const struct chrome_slice *slice)
 	struct chrome_open *row;
 
 	if (index) {
-		row = open_at(r, index - 1);
+		row = chrome_open_at(r, index - 1);
 		r->free_open = row->below;
 	} else {
 		row = row_list_add(&r->open);
@@ -225,7 +225,7 @@ static void slice_opens(struct reading *r, const struct chrome_slice *slice)
 static void slice_closes(struct reading *r, uint32_t place, uint64_t end_ns)
 {
 	uint32_t *top = top_of(r, place), index = *top;
-	struct chrome_open *row = index ? open_at(r, index - 1) : NULL;
+	struct chrome_open *row = index ? chrome_open_at(r, index - 1) : NULL;
 
 	if (!row) {
 		r->file->left_out++;
@@ -372,7 +372,7 @@ int chrome_file_read(int fd, struct chrome_file *file)
 	if (r == 0 && !reading.any)
 		r = -EBADMSG;
 	for (uint32_t i = 0; i < reading.tops.n; i++)
-		for (uint32_t at = *top_of(&reading, i); at; at = open_at(&reading, at - 1)->below)
+		for (uint32_t at = *top_of(&reading, i); at; at = chrome_open_at(&reading, at - 1)->below)
 			file->left_out++;
 	if (r == 0)
 		r = nest(file);

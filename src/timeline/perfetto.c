@@ -19,6 +19,7 @@ enum { SEQUENCE = 1 };
 enum {
 	SMALL = 256, /* a message without texts */
 	ARG_MAX = 64,
+	STACK_MAX = SMALL + TIMELINE_STACK_FRAMES * 8, /* a frame's number has 3 bytes at most */
 	EVENT_MAX = SMALL + TIMELINE_ARGS * ARG_MAX,
 	/* With one more event, at most the 512 KB that Perfetto allows, whatever zlib makes of it. */
 	BLOCK_BYTES = 448 << 10,
@@ -139,6 +140,59 @@ static void need_category(struct timeline *t, unsigned category)
 	p->categories |= 1U << category;
 }
 
+/* ---- stacks ---- */
+
+static void add_interned(struct perfetto *p, unsigned field, const uint8_t *entry, const uint8_t *end)
+{
+	uint8_t packet[STACK_MAX + 3 * SMALL], data[STACK_MAX + 2 * SMALL];
+	uint8_t *to = proto_bytes(data, field, entry, (size_t)(end - entry));
+
+	end = proto_u64(packet, PACKET_SEQUENCE, SEQUENCE);
+	end = proto_u64((uint8_t *)end, PACKET_FLAGS, FLAG_NEEDS_STATE);
+	end = proto_bytes((uint8_t *)end, PACKET_INTERNED, data, (size_t)(to - data));
+	add_packet(p, packet, end);
+}
+
+static void need_frame(struct timeline *t, uint32_t index)
+{
+	struct timeline_frame_row *row = timeline_frame_at(&t->stacks, index);
+	const struct timeline_frame *frame = &row->frame;
+	uint8_t entry[SMALL], *to = proto_u64(entry, ENTRY_IID, (uint64_t)index + 1);
+
+	if (row->block == t->block)
+		return;
+	row->block = t->block;
+	need_text(t, frame->function, &t->used[frame->function].function, INTERNED_FUNCTIONS);
+	to = proto_u64(to, FRAME_FUNCTION, (uint64_t)frame->function + 1);
+	if (text_at(t, frame->file)[0]) {
+		need_text(t, frame->file, &t->used[frame->file].file, INTERNED_SOURCES);
+		to = proto_u64(to, FRAME_SOURCE, (uint64_t)frame->file + 1);
+	}
+	if (frame->line)
+		to = proto_u64(to, FRAME_LINE, frame->line);
+	to = proto_u64(to, FRAME_KIND, frame->interpreted ? KIND_INTERPRETED : KIND_NATIVE);
+	add_interned(t->state, INTERNED_FRAMES, entry, to);
+}
+
+/* The outermost frame first. */
+static void need_stack(struct timeline *t, uint32_t stack)
+{
+	struct timeline_stack_row *row = timeline_stack_at(&t->stacks, stack - 1);
+	const uint32_t *numbers = timeline_stack_numbers(&t->stacks, row);
+	uint8_t entry[STACK_MAX], *to = proto_u64(entry, ENTRY_IID, stack);
+
+	if (row->block == t->block)
+		return;
+	row->block = t->block;
+	for (uint32_t i = row->n; i-- > 0;) {
+		need_frame(t, numbers[i]);
+		to = proto_u64(to, CALLSTACK_FRAME, (uint64_t)numbers[i] + 1);
+	}
+	add_interned(t->state, INTERNED_CALLSTACKS, entry, to);
+}
+
+/* ---- tracks ---- */
+
 static uint64_t track_uuid(const struct timeline *t, uint32_t index)
 {
 	return t->tracks_before + index + 1;
@@ -254,6 +308,10 @@ static void put_event(struct timeline *t, const struct timeline_event *e)
 	}
 	need_name(t, e->name);
 	need_category(t, e->category);
+	if (e->stack) {
+		need_stack(t, e->stack);
+		to = proto_u64(to, EVENT_CALLSTACK_IID, e->stack);
+	}
 	to = proto_u64(to, EVENT_CATEGORY_IID, (uint64_t)e->category + 1);
 	to = proto_u64(to, EVENT_NAME_IID, (uint64_t)e->name + 1);
 	if (e->flow)
@@ -319,16 +377,25 @@ static int block_end(struct timeline *t)
 	return 0;
 }
 
+/* Whether the next event may be too much for the packet. */
+static bool is_full(const struct timeline *t, uint32_t next)
+{
+	const struct perfetto *p = t->state;
+	uint32_t stack = t->events[next].stack;
+	bool has_new = stack && timeline_stack_at(&t->stacks, stack - 1)->block != t->block;
+
+	return p->packets.len + (has_new ? TIMELINE_STACK_BYTES : 0) >= BLOCK_BYTES;
+}
+
 /* With long texts it becomes several. */
 static int perfetto_block(struct timeline *t)
 {
-	struct perfetto *p = t->state;
 	int r = 0;
 
 	block_begin(t);
 	for (uint32_t i = 0; r == 0 && i < t->n; i++) {
 		put_event(t, &t->events[i]);
-		if (p->packets.len < BLOCK_BYTES || i + 1 == t->n)
+		if (i + 1 == t->n || !is_full(t, i + 1))
 			continue;
 		r = block_end(t);
 		t->block++;

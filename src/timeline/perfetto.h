@@ -49,9 +49,19 @@ enum {
 	INTERNED_CATEGORIES = 1,
 	INTERNED_NAMES = 2,
 	INTERNED_KEYS = 3,
+	INTERNED_FUNCTIONS = 5,
+	INTERNED_FRAMES = 6,
+	INTERNED_CALLSTACKS = 7,
+	INTERNED_SOURCES = 18,
 	INTERNED_VALUES = 29,
 	ENTRY_IID = 1,
 	ENTRY_NAME = 2,
+	/* Frame, Callstack of profile_common.proto; its InternedString has the numbers of entries */
+	FRAME_FUNCTION = 2,
+	FRAME_SOURCE = 5,
+	FRAME_LINE = 6,
+	FRAME_KIND = 7,
+	CALLSTACK_FRAME = 2,
 	/* TrackEvent, DebugAnnotation */
 	EVENT_CATEGORY_IID = 3,
 	EVENT_ARG = 4,
@@ -63,6 +73,7 @@ enum {
 	EVENT_INTEGER = 30,
 	EVENT_DOUBLE = 44,
 	EVENT_FLOW = 47,
+	EVENT_CALLSTACK_IID = 56,
 	ARG_KEY_IID = 1,
 	ARG_BOOL = 2,
 	ARG_UNSIGNED = 3,
@@ -77,4 +88,5 @@ enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
 enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 /* The last two are of a sequence: a time is the difference to the clock's previous one. */
 enum { CLOCK_REALTIME_ID = 1, CLOCK_MONOTONIC_ID = 3, CLOCK_BOOTTIME_ID = 6, CLOCK_BEGINS = 64, CLOCK_ENDS };
+enum { KIND_NATIVE = 1, KIND_INTERPRETED = 3 }; /* of frames */
 enum { UNIT_COUNT = 2, UNIT_BYTES = 3 };

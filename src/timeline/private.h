@@ -2,12 +2,14 @@
 #pragma once
 
 #include "base/strbuf.h"
+#include "timeline/stacks.h"
 #include "timeline/texts.h"
 #include "timeline/timeline.h"
 
 /* Of a text: newest block that has it as a name, a key, an argument's value. */
 struct timeline_text {
-	uint32_t named, keyed, valued;
+	/* newest block that has it as a name, a key, an argument's value, a function's name, a file */
+	uint32_t named, keyed, valued, function, file;
 };
 
 /* All but `block` may be NULL. */
@@ -25,6 +27,7 @@ struct timeline {
 	void *userdata;
 	int failed; /* the first write's that did */
 	struct texts texts;
+	struct timeline_stacks stacks;
 	struct timeline_text *used; /* by text */
 	uint32_t used_n, used_cap;
 	struct timeline_track *tracks;
@@ -38,6 +41,9 @@ struct timeline {
 	struct strbuf out;
 	void *state; /* the encoder's */
 };
+
+/* Up to this text there is a struct timeline_text. */
+int timeline_texts_used(struct timeline *timeline, uint32_t text);
 
 static inline const char *text_at(const struct timeline *timeline, uint32_t text)
 {

@@ -40,16 +40,25 @@ static int timeline_grow(void *array, uint32_t n, uint32_t *cap, uint32_t max, s
 	return 0;
 }
 
+int timeline_texts_used(struct timeline *t, uint32_t text)
+{
+	int r = 0;
+
+	while (r == 0 && t->used_n <= text) {
+		r = timeline_grow(&t->used, t->used_n, &t->used_cap, TIMELINE_TEXTS_MAX, sizeof(*t->used));
+		if (r == 0)
+			t->used[t->used_n++] = (struct timeline_text){ 0 };
+	}
+	return r;
+}
+
 int timeline_text(struct timeline *t, const char *text, uint32_t *ret_text)
 {
 	uint32_t number;
 	int r = texts_add(&t->texts, text, strlen(text), &number);
 
-	while (r == 0 && t->used_n <= number) {
-		r = timeline_grow(&t->used, t->used_n, &t->used_cap, TIMELINE_TEXTS_MAX, sizeof(*t->used));
-		if (r == 0)
-			t->used[t->used_n++] = (struct timeline_text){ 0 };
-	}
+	if (r == 0)
+		r = timeline_texts_used(t, number);
 	if (r == 0)
 		*ret_text = number;
 	return r;
@@ -143,6 +152,7 @@ int timeline_forget(struct timeline *t)
 	t->tracks_before += t->tracks_n;
 	t->tracks_n = t->used_n = 0;
 	texts_clear(&t->texts);
+	timeline_stacks_clear(&t->stacks);
 	return r;
 }
 
@@ -152,7 +162,7 @@ double timeline_fill(const struct timeline *t)
 	       bytes = (double)t->texts.bytes.len / TIMELINE_TEXT_BYTES,
 	       tracks = (double)t->tracks_n / TIMELINE_TRACKS_MAX;
 
-	return MAX(MAX(texts, bytes), tracks);
+	return MAX(MAX(MAX(texts, bytes), tracks), timeline_stacks_fill(&t->stacks));
 }
 
 int timeline_new(enum timeline_format format, const struct timeline_ops *ops, void *userdata,
@@ -169,6 +179,7 @@ int timeline_new(enum timeline_format format, const struct timeline_ops *ops, vo
 	t->block = 1;
 	t->since_ns = clock_mono_ns() - LATE_NS;
 	texts_init(&t->texts);
+	timeline_stacks_init(&t->stacks);
 	strbuf_init(&t->out, 0);
 	t->events = calloc(TIMELINE_BLOCK, sizeof(*t->events));
 	r = t->events ? 0 : -ENOMEM;
@@ -191,6 +202,7 @@ void timeline_free(struct timeline *t)
 	free(t->tracks);
 	free(t->described);
 	texts_done(&t->texts);
+	timeline_stacks_done(&t->stacks);
 	strbuf_done(&t->out);
 	free(t);
 }

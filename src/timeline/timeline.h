@@ -44,6 +44,8 @@ enum {
 	TIMELINE_TEXTS_MAX = 1 << 20,
 	TIMELINE_TEXT_BYTES = 64 << 20, /* of all texts */
 	TIMELINE_TEXT_MAX = 4096, /* of one: a longer one is cut */
+	TIMELINE_STACK_FRAMES = 128, /* of one stack: the innermost ones */
+	TIMELINE_FRAME_TEXT = 256, /* of the names in them, the same */
 };
 
 #define TIMELINE_NONE UINT32_MAX
@@ -86,12 +88,20 @@ enum timeline_event_type {
 	TIMELINE_VALUE, /* of a counter */
 };
 
+/* A place in a function, whose file may be "" and line 0: not known. */
+struct timeline_frame {
+	uint32_t function, file; /* texts */
+	uint32_t line;
+	uint32_t interpreted; /* by Python; else it is the machine's code */
+};
+
 struct timeline_event {
 	uint8_t type; /* enum timeline_event_type */
 	uint8_t category; /* enum timeline_category */
 	uint8_t args_n;
 	uint32_t track, name; /* name: text; not of a value */
 	uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC; end: of slices */
+	uint32_t stack; /* of the call: timeline_stack(); 0: none. In Perfetto's format alone */
 	uint64_t flow; /* events with the same number are joined by arrows; 0: none */
 	double value;
 	struct timeline_arg args[TIMELINE_ARGS];
@@ -115,6 +125,11 @@ DEFINE_CLEANUP(struct timeline *, timeline_free, timeline_freep)
  * -ENOBUFS, -ENOMEM.
  */
 int timeline_text(struct timeline *timeline, const char *text, uint32_t *ret_text);
+/* The numbers of a frame and of a stack, the same for equal ones. -ENOBUFS, -ENOMEM. */
+int timeline_frame(struct timeline *timeline, const char *function, const char *file, uint32_t line,
+		   bool interpreted, uint32_t *ret_frame);
+/* @frames: the innermost first. *ret_stack: not 0. */
+int timeline_stack(struct timeline *timeline, const uint32_t *frames, uint32_t n, uint32_t *ret_stack);
 /* Each call makes another track. -ENOBUFS, -ENOMEM. */
 int timeline_track(struct timeline *timeline, const struct timeline_track *track, uint32_t *ret_track);
 /* 21 bits each; a greater one saturates. */
@@ -124,9 +139,9 @@ int timeline_add(struct timeline *timeline, const struct timeline_event *event);
 /* Writes what was added. */
 int timeline_flush(struct timeline *timeline);
 /*
- * Forgets all texts and tracks, after writing what was added: their numbers are invalid, and new ones begin.
- * For who goes on for longer than the limits reach.
+ * Forgets all texts, tracks and stacks, after writing what was added: their numbers are invalid, and new ones
+ * begin. For who goes on for longer than the limits reach.
  */
 int timeline_forget(struct timeline *timeline);
-/* Of texts or tracks, whichever is nearer to its limit: the share that is there. */
+/* Of texts, tracks or stacks, whichever is nearer to its limit: the share that is there. */
 double timeline_fill(const struct timeline *timeline);

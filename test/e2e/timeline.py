@@ -139,21 +139,24 @@ def test_chrome():
     assert ends and all(e["id"] in ends for e in events if e["ph"] == "s")
 
 
-def test_fields_are_perfettos():
-    """protoc, by the numbers of Perfetto's own files."""
+def decoded(data):
+    """Text by protoc, which has no number that Perfetto's own files do not have."""
     if not shutil.which("protoc"):
         raise Skip("protoc is not installed")
-    with tempfile.TemporaryDirectory() as tmp:
-        traced(f"{tmp}/x.pftrace", f"{SIM}/workload", SCRIPT)
-        with open(f"{tmp}/x.pftrace", "rb") as file:
-            data = file.read()
     plain = b"".join(perfetto.inflated(data))
     done = subprocess.run(["protoc", f"--proto_path={SOURCE}/test/timeline", "--decode=perfetto.protos.Trace", "perfetto.proto"], input=plain,
                           capture_output=True, check=False)
     equal(done.returncode, 0, done.stderr.decode())
     text = done.stdout.decode()
-    unknown = [line for line in text.splitlines() if line.strip()[:1].isdigit()]
-    equal(unknown, [], "fields that the .proto file does not have")
+    equal([line for line in text.splitlines() if line.strip()[:1].isdigit()], [], "fields that the .proto file does not have")
+    return text
+
+
+def test_fields_are_perfettos():
+    with tempfile.TemporaryDirectory() as tmp:
+        traced(f"{tmp}/x.pftrace", f"{SIM}/workload", SCRIPT)
+        with open(f"{tmp}/x.pftrace", "rb") as file:
+            text = decoded(file.read())
     contains(text, "type: TYPE_SLICE_BEGIN")
     contains(text, 'process_name: "workload"')
 
@@ -322,6 +325,25 @@ events = [{"ph": "B", "name": "train", "cat": "python", "pid": os.getpid(), "tid
 with open(path, "w") as file:
     json.dump({"traceEvents": events, "baseTimeNanoseconds": base} if wide else events, file)
 """
+
+
+def test_stacks():
+    """With --stacks each call has the lines of Python that make it, as they are; without it none."""
+    program = "import ctypes\ncuda = ctypes.CDLL('libcudart.so.13')\ndef inner():\n    cuda.cudaDeviceSynchronize()\ndef outer():\n    inner()\nfor _ in range(3):\n    outer()\n"
+    with tempfile.TemporaryDirectory() as tmp:
+        for kinds in ("python", "all"):
+            traced(f"{tmp}/x.pftrace", "/usr/bin/python3", "-c", program, flags=[f"--stacks={tmp}/x.folded", f"--stacks-of={kinds}"])
+            with open(f"{tmp}/x.pftrace", "rb") as file:
+                data = file.read()
+            calls = perfetto.read(data).named("cudaDeviceSynchronize")
+            equal(len(calls), 3)
+            for call in calls:
+                equal([tuple(frame) for frame in call.stack if frame.kind == 3],
+                      [("<module>", "<string>", 8, 3), ("outer", "<string>", 6, 3), ("inner", "<string>", 4, 3)], "interpreted frames")
+                assert kinds == "python" or any(frame.kind == 1 for frame in call.stack), call.stack
+        decoded(data)
+        traced(f"{tmp}/y.pftrace", "/usr/bin/python3", "-c", program)
+        assert not any(s.stack for s in perfetto_of(f"{tmp}/y.pftrace").slices)
 
 
 def test_spans_of_the_program():

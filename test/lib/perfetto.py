@@ -13,8 +13,9 @@ BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 CLEARED, NEEDS_STATE = 1, 2
 MONOTONIC = 3
 
-Slice = collections.namedtuple("Slice", "track name category begin end args flows depth")
-Instant = collections.namedtuple("Instant", "track name category time args")
+Slice = collections.namedtuple("Slice", "track name category begin end args flows stack depth")
+Instant = collections.namedtuple("Instant", "track name category time args stack")
+Frame = collections.namedtuple("Frame", "function file line kind") # a stack is a tuple of them, the outermost first
 Value = collections.namedtuple("Value", "track time value")
 Track = collections.namedtuple("Track", "uuid parent kind name pid tid")
 
@@ -132,11 +133,23 @@ def argument(data, keys, texts):
 class Reader:
     def __init__(self):
         self.timeline, self.valid, self.points, self.clock = Timeline(), False, [], None
-        self.interned, self.incremental = {1: {}, 2: {}, 3: {}, 29: {}}, {}
+        self.interned, self.incremental = self.nothing(), {}
+
+    @staticmethod
+    def nothing():
+        return {1: {}, 2: {}, 3: {}, 5: {}, 6: {}, 7: {}, 18: {}, 29: {}}
+
+    def frame(self, entry):
+        assert set(entry) <= {1, 2, 5, 6, 7}, f"fields of a frame: {sorted(entry)}"
+        return Frame(self.interned[5][entry[2][0]], self.interned[18][entry[5][0]] if entry[5] else "", entry[6][0] if entry[6] else 0, entry[7][0])
 
     def intern(self, data):
         for number, value in fields(data):
             entry = message(value)
+            if number in (6, 7):
+                what = self.frame(entry) if number == 6 else tuple(self.interned[6][i] for i in entry[2])
+                assert self.interned[number].setdefault(entry[1][0], what) == what, f"{entry[1][0]} is {what} and {self.interned[number][entry[1][0]]}"
+                continue
             iid, name = entry[1][0], text(entry[2][0])
             assert self.interned[number].setdefault(iid, name) == name, f"{iid} is {name} and {self.interned[number][iid]}"
 
@@ -145,7 +158,7 @@ class Reader:
         assert packet[10] == [1], packet[10]
         flags = packet[13][0] if packet[13] else 0
         if flags & CLEARED:
-            self.interned, self.valid = {1: {}, 2: {}, 3: {}, 29: {}}, True
+            self.interned, self.valid = self.nothing(), True
             clocks = [message(c) for c in message(packet[6][0])[1]]
             self.timeline.clocks.append({c[1][0]: c[2][0] for c in clocks})
             self.incremental = {c[1][0]: c[2][0] for c in clocks if c[3] == [1]}
@@ -171,19 +184,20 @@ class Reader:
         return time
 
     def event(self, time, event):
-        assert set(event) <= {3, 4, 9, 10, 11, 44, 47}, f"fields of an event: {sorted(event)}"
+        assert set(event) <= {3, 4, 9, 10, 11, 44, 47, 56}, f"fields of an event: {sorted(event)}"
         track, kind = self.timeline.tracks[event[11][0]], event[9][0]
         name = self.interned[2][event[10][0]] if event[10] else None
         category = self.interned[1][event[3][0]] if event[3] else None
         args = dict(argument(data, self.interned[3], self.interned[29]) for data in event[4])
+        stack = self.interned[7][event[56][0]] if event[56] else ()
         flows = [struct.unpack("<Q", f)[0] for f in event[47]]
         assert (track.kind == "counter") == (kind == COUNTER), f"an event of type {kind} on {track}"
         if kind == COUNTER:
             self.timeline.values.append(Value(track, time, struct.unpack("<d", event[44][0])[0]))
         elif kind == INSTANT:
-            self.timeline.instants.append(Instant(track, name, category, time, args))
+            self.timeline.instants.append(Instant(track, name, category, time, args, stack))
         else:
-            self.points.append((time, kind, track, name, category, args, flows))
+            self.points.append((time, kind, track, name, category, args, flows, stack))
 
     def close(self):
         """As a viewer does: by time, and what has the same time in the order of the file."""
@@ -194,8 +208,8 @@ class Reader:
                 continue
             assert kind == END, f"an event of type {kind}"
             assert open_[track.uuid], f"a slice of {track} ends at {time} and never began"
-            begin, name, category, args, flows = open_[track.uuid].pop()
-            self.timeline.slices.append(Slice(track, name, category, begin, time, args, flows, len(open_[track.uuid])))
+            begin, name, category, args, flows, stack = open_[track.uuid].pop()
+            self.timeline.slices.append(Slice(track, name, category, begin, time, args, flows, stack, len(open_[track.uuid])))
         left = {uuid: stack for uuid, stack in open_.items() if stack}
         assert not left, f"slices without an end: {left}"
         return self.timeline

@@ -13,13 +13,16 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/raised.h"
+#include "pipeline/stacks.h"
 
-enum { LAST_BYTES = 32 << 20 };
+enum { LAST_BYTES = 32 << 20, NAMES_SECONDS = 60 };
 #define FINISH_NS (60 * NSEC_PER_SEC) /* a disk that takes longer to write what waits is taken for hung */
 
 struct timeline_file {
 	struct trace_recorder *recorder;
 	struct trace_kernels *kernels;
+	struct stack_sums *stacks; /* NULL: not recorded */
+	unsigned seconds, name_at; /* of those in which functions wanted names */
 	const char *path; /* the command line's */
 	struct timeline_files_config files;
 	size_t stem; /* bytes of files.stem before a number */
@@ -32,6 +35,22 @@ struct timeline_file {
 struct trace_timeline *timeline_file_timeline(struct timeline_file *file)
 {
 	return trace_recorder_timeline(file->recorder);
+}
+
+void timeline_file_set_stacks(struct timeline_file *file, struct stack_sums *stacks)
+{
+	file->stacks = stacks;
+	trace_timeline_set_stacks(timeline_file_timeline(file), stacks);
+}
+
+/* Reading symbols takes this thread's time, so it is done less and less often. */
+static void name_functions(struct timeline_file *file)
+{
+	if (!file->stacks || !trace_timeline_wants_names(timeline_file_timeline(file)) ||
+	    file->seconds++ < file->name_at)
+		return;
+	stack_sums_name(file->stacks);
+	file->name_at = MIN(2 * file->seconds, file->seconds + NAMES_SECONDS);
 }
 
 void timeline_file_ask(struct timeline_file *file)
@@ -74,6 +93,7 @@ static void dump_asked(struct timeline_file *file)
 
 void timeline_file_collect(struct timeline_file *file)
 {
+	name_functions(file);
 	trace_recorder_collect(file->recorder, trace_kernels_node(file->kernels));
 	if (file->asked[0])
 		dump_asked(file);

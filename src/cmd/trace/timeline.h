@@ -18,6 +18,8 @@ void timeline_file_free(struct timeline_file *file);
 DEFINE_CLEANUP(struct timeline_file *, timeline_file_free, timeline_file_freep)
 
 struct trace_timeline *timeline_file_timeline(struct timeline_file *file);
+/* Calls have stacks, too. NULL: not recorded. */
+void timeline_file_set_stacks(struct timeline_file *file, struct stack_sums *stacks);
 /* To be called once a second: what has come is written. */
 void timeline_file_collect(struct timeline_file *file);
 /* With last_ns: what is kept is written with the next collection, to a file with a number. */

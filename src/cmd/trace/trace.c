@@ -570,6 +570,8 @@ static int start_tracing(struct tracing *t)
 	if (r >= 0 && t->inv->flag[FLAG_PYTHON])
 		r = trace_python_new(&t->python);
 	if (t->timeline)
+		timeline_file_set_stacks(t->timeline, t->stacks);
+	if (t->timeline)
 		trace_timeline_set_blas(timeline_file_timeline(t->timeline), trace_blas_of(t->blas));
 	if (r >= 0)
 		r = start_engine(t);

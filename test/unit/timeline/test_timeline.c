@@ -268,6 +268,90 @@ static void perfetto_blocks_stand_alone(void **state)
 	assert_int_equal(at, written.len);
 }
 
+static void stacks_are_told_once_in_a_block(void **state)
+{
+	struct timeline_event event;
+	uint32_t frames[2], again, stack, other, of;
+	size_t at = 0, sizes[4];
+	uint8_t *block;
+
+	(void)state;
+	open_as(TIMELINE_PERFETTO);
+	of = process();
+	assert_int_equal(timeline_frame(timeline, "inner_fn", "a.py", 7, true, &frames[0]), 0);
+	assert_int_equal(timeline_frame(timeline, "outer_fn", "", 0, false, &frames[1]), 0);
+	assert_int_equal(timeline_frame(timeline, "inner_fn", "a.py", 7, true, &again), 0);
+	assert_int_equal(again, frames[0]);
+	assert_int_equal(timeline_stack(timeline, frames, 2, &stack), 0);
+	assert_int_equal(timeline_stack(timeline, frames, 2, &again), 0);
+	assert_int_equal(timeline_stack(timeline, frames, 1, &other), 0);
+	assert_int_equal(again, stack);
+	assert_int_not_equal(other, stack);
+	assert_int_not_equal(stack, 0);
+	event = slice(of, "x", 1, 2);
+	/* Blocks of one and of two events, without a stack and with one. */
+	for (unsigned i = 0; i < 4; i++) {
+		event.stack = i < 2 ? 0 : stack;
+		assert_int_equal(timeline_add(timeline, &event), 0);
+		if (i % 2 == 1)
+			assert_int_equal(timeline_add(timeline, &event), 0);
+		assert_int_equal(timeline_flush(timeline), 0);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		block = inflate_block(&at, &sizes[i]);
+		assert_int_equal(block_has(block, sizes[i], "inner_fn"), i >= 2);
+		assert_int_equal(block_has(block, sizes[i], "a.py"), i >= 2);
+		free(block);
+	}
+	assert_int_equal(at, written.len);
+	/* The second event only names the stack: a field's number and the stack's. */
+	assert_int_equal((sizes[3] - sizes[2]) - (sizes[1] - sizes[0]), 3);
+	/* What is forgotten is told anew. */
+	assert_int_equal(timeline_forget(timeline), 0);
+	assert_true(timeline_fill(timeline) <= 0);
+}
+
+static uint32_t random_text(char *name, size_t size)
+{
+	static uint32_t random = 1;
+
+	for (size_t c = 0; c < size - 1; c++)
+		name[c] = (char)(' ' + ((random = random * 1103515245 + 12345) >> 16) % 95);
+	name[size - 1] = '\0';
+	return text(name);
+}
+
+/* The deepest stack of the longest names, where the block is nearly full. */
+static void a_deep_stack_begins_another_block(void **state)
+{
+	enum { NEARLY_FULL = 110 };
+	char name[TIMELINE_TEXT_MAX], function[TIMELINE_FRAME_TEXT];
+	uint32_t frames[TIMELINE_STACK_FRAMES];
+	struct timeline_event event;
+	size_t at = 0, n, blocks = 0;
+
+	(void)state;
+	open_as(TIMELINE_PERFETTO);
+	event = slice(process(), "x", 1, 2);
+	for (unsigned i = 0; i < NEARLY_FULL; i++) {
+		event.name = random_text(name, sizeof(name));
+		assert_int_equal(timeline_add(timeline, &event), 0);
+	}
+	for (unsigned f = 0; f < TIMELINE_STACK_FRAMES; f++) {
+		random_text(function, sizeof(function));
+		random_text(name, sizeof(function));
+		assert_int_equal(timeline_frame(timeline, function, name, f, false, &frames[f]), 0);
+	}
+	assert_int_equal(timeline_stack(timeline, frames, TIMELINE_STACK_FRAMES, &event.stack), 0);
+	assert_int_equal(timeline_add(timeline, &event), 0);
+	assert_int_equal(timeline_flush(timeline), 0);
+	for (; at < written.len; blocks++) {
+		free(inflate_block(&at, &n));
+		assert_in_range(n, 1, (512 << 10) - 1);
+	}
+	assert_int_equal(blocks, 2);
+}
+
 /* Perfetto allows a packet 512 KB: what is longer is several. */
 static void long_texts_are_several_blocks(void **state)
 {
@@ -355,6 +439,8 @@ int main(void)
 		TEST(chrome_has_complete_events),
 		TEST(what_is_forgotten_is_never_meant_again),
 		TEST(perfetto_blocks_stand_alone),
+		TEST(stacks_are_told_once_in_a_block),
+		TEST(a_deep_stack_begins_another_block),
 		TEST(long_texts_are_several_blocks),
 		TEST(full_blocks_are_written),
 		TEST(a_failed_write_is_told_and_ends_it),
