@@ -108,10 +108,17 @@ def test_nodes_are_on_one_clock():
         node(f"{tmp}/a.pftrace", 0, {}, (0, 1))
         node(f"{tmp}/b.pftrace", -7 * 10**9, {}, (2, 3))
         done, document = analyzed(f"{tmp}/a.pftrace", f"{tmp}/b.pftrace")
+        equal(found(document, "straggler"), [])
+        node(f"{tmp}/late.pftrace", -7 * 10**9, {3: 10}, (2, 3))
+        _, late = analyzed(f"{tmp}/a.pftrace", f"{tmp}/late.pftrace")
         Writer().write(f"{tmp}/c.pftrace")
         alone, _ = analyzed(f"{tmp}/a.pftrace", f"{tmp}/c.pftrace")
     contains(done.stderr, "b.pftrace: its clock is set by +7.000000 s, as the first file's, by 300 collectives in common")
     equal((document["events"], document["events_out_of_order"]), (1200, 0))
+    (straggler,) = found(late, "straggler")
+    equal((straggler["subject"], straggler["node"], straggler["pid"], straggler["communicator"]), ("rank 3", "late", 103, "0x000000000000abcd"))
+    equal((round(straggler["evidence"]["lateness_seconds"], 3), straggler["evidence"]["last_share"]), (0.01, 1))
+    assert straggler["evidence"]["relative_score"] < 0.85, straggler
     contains(alone.stderr, "it has no collectives in common with the other files")
 
 

@@ -90,7 +90,7 @@ static const struct timeline_track *parent_of(const struct analyze_file *file,
 }
 
 /* "GPU 0 stream 0x7f..", "GPU 0 NVIDIA H100", "GPU 1 MIG-12345678..": what stands for the device. */
-static uint32_t device_of(struct analyze_file *file, const char *track)
+static uint32_t gpu_of(struct analyze_file *file, const char *track)
 {
 	char device[DEVICE_MAX];
 	uint32_t number;
@@ -234,7 +234,7 @@ static bool of_stream(struct analyze_file *file, const struct timeline_event *fr
 	event->kind = ANALYSIS_WORK;
 	event->flags = ANALYSIS_ESTIMATED;
 	event->pid = process->pid;
-	event->device = device_of(file, text_at(file, track->name));
+	event->device = gpu_of(file, text_at(file, track->name));
 	event->stream = (uint64_t)from->track + 1;
 	event->bytes = number_arg(file, from, "bytes");
 	event->threads = number_arg(file, from, "threads");
@@ -247,7 +247,7 @@ static bool of_gpu(struct analyze_file *file, const struct timeline_event *from,
 	const char *name = text_at(file, from->name);
 	uint64_t code;
 
-	event->device = device_of(file, gpu);
+	event->device = gpu_of(file, gpu);
 	if (from->type == TIMELINE_SLICE) {
 		event->kind = ANALYSIS_THROTTLE;
 		return event->device != 0;
@@ -277,7 +277,7 @@ static bool of_value(struct analyze_file *file, const struct timeline_event *fro
 			reserved ? ANALYSIS_COUNTER_TORCH_RESERVED : ANALYSIS_COUNTER_TORCH_ALLOCATED;
 		return cuda && (reserved || strstr(name, " allocated, bytes"));
 	}
-	event->device = device_of(file, text_at(file, parent->name));
+	event->device = gpu_of(file, text_at(file, parent->name));
 	for (size_t i = 0; event->device && i < ARRAY_SIZE(counters); i++)
 		if (STRV_EQ(counters[i].name, name)) {
 			event->counter = (uint8_t)counters[i].counter;

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Hangs in NCCL: for each rule a stream that shows it, and one that nearly does. */
+#include <math.h>
+#include <string.h>
+
+#include "analysis/stream.h"
+
+enum { RANKS = 4, COLLECTIVES = 200 };
+#define SECOND (1000 * MS)
+
+struct job {
+	struct stream s;
+	uint32_t name;
+	uint64_t sequence[RANKS];
+};
+
+static void enqueue(struct job *job, int rank, uint64_t count)
+{
+	const struct analysis_event event = { .kind = ANALYSIS_COLLECTIVE,
+					      .name = job->name,
+					      .pid = 100 + (uint32_t)rank,
+					      .device = job->s.device,
+					      .communicator = 0xabc,
+					      .sequence = ++job->sequence[rank],
+					      .count = count,
+					      .rank = rank,
+					      .ranks = RANKS };
+
+	stream_put(&job->s, event, job->s.now_ns, job->s.now_ns + 10 * US);
+}
+
+/* A step of 100 ms. */
+static void step(struct job *job)
+{
+	for (int rank = 0; rank < RANKS; rank++)
+		enqueue(job, rank, 1000);
+	job->s.now_ns += 100 * MS;
+}
+
+static struct job healthy(void)
+{
+	struct job job = { .s = stream_begin(0) };
+
+	job.name = stream_text(&job.s, "ncclAllReduce");
+	for (unsigned i = 0; i < COLLECTIVES; i++)
+		step(&job);
+	return job;
+}
+
+/* Seconds in which nothing comes, as it is live. */
+static void wait_for(struct job *job, unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds; i++) {
+		job->s.now_ns += SECOND;
+		analysis_tick(job->s.analysis, job->s.now_ns);
+	}
+}
+
+/* Is it told, of this process and for this reason? */
+static void hangs(const struct job *job, uint32_t pid, const char *why)
+{
+	const struct analysis_finding *finding = stream_finding(&job->s, FINDING_HANG);
+
+	assert_non_null(finding);
+	assert_true(finding->active);
+	assert_int_equal(finding->pid, pid);
+	assert_int_equal(finding->communicator, 0xabc);
+	assert_string_equal(analysis_text_get(job->s.analysis, finding->subject), why);
+	assert_true(finding_get(finding, "quiet") >= finding_get(finding, "threshold"));
+}
+
+static void goes_on(struct job *job)
+{
+	assert_null(stream_finding(&job->s, FINDING_HANG));
+	stream_end(&job->s);
+}
+
+/* (a), within 15 s of 30. */
+static void a_missing_rank(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++)
+		if (rank != 2)
+			enqueue(&job, rank, 1000);
+	wait_for(&job, 29);
+	assert_null(stream_finding(&job.s, FINDING_HANG));
+	wait_for(&job, 15);
+	hangs(&job, 102, "missing rank");
+	assert_true(fabs(finding_get(stream_finding(&job.s, FINDING_HANG), "threshold") - 30) < 0.1);
+	assert_true(finding_get(stream_finding(&job.s, FINDING_HANG), "rank") == 2);
+	/* It comes after all. */
+	enqueue(&job, 2, 1000);
+	for (unsigned i = 0; i < COLLECTIVES + 100; i++)
+		step(&job);
+	assert_false(stream_finding(&job.s, FINDING_HANG)->active);
+	stream_end(&job.s);
+}
+
+/* One rank is a collective behind all the time, and nobody stands still. */
+static void a_rank_that_is_behind(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++)
+		if (rank != 2)
+			enqueue(&job, rank, 1000);
+	for (unsigned i = 0; i < 600; i++)
+		step(&job);
+	goes_on(&job);
+}
+
+/* 20 steps of 4 s are longer than 30 s. */
+static void long_steps_are_waited_for(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (unsigned i = 0; i < 300; i++) {
+		step(&job);
+		job.s.now_ns += 4 * SECOND;
+	}
+	enqueue(&job, 0, 1000);
+	wait_for(&job, 75);
+	assert_null(stream_finding(&job.s, FINDING_HANG));
+	wait_for(&job, 25);
+	hangs(&job, 101, "missing rank");
+	stream_end(&job.s);
+}
+
+/* (b) is told at once, and a hang when nothing goes on. */
+static void operations_that_do_not_match(void **state)
+{
+	struct job job = healthy();
+	const struct analysis_finding *mismatch;
+
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++)
+		enqueue(&job, rank, rank == 3 ? 999 : 1000);
+	wait_for(&job, 12);
+	mismatch = stream_finding(&job.s, FINDING_COLLECTIVE_MISMATCH);
+	assert_non_null(mismatch);
+	assert_int_equal(mismatch->pid, 103);
+	assert_true(finding_get(mismatch, "count") == 999 && finding_get(mismatch, "count_expected") == 1000);
+	wait_for(&job, 33);
+	hangs(&job, 100, "operations do not match");
+	stream_end(&job.s);
+}
+
+/* Another count at another sequence, on all ranks, is a program's right. */
+static void operations_that_match(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (unsigned i = 0; i < 50; i++)
+		for (int rank = 0; rank < RANKS; rank++)
+			enqueue(&job, rank, 1000 + i);
+	wait_for(&job, 12);
+	assert_null(stream_finding(&job.s, FINDING_COLLECTIVE_MISMATCH));
+	wait_for(&job, 60);
+	goes_on(&job);
+}
+
+static void gpu_is(struct job *job, double watts, unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds; i++) {
+		job->s.now_ns += SECOND;
+		stream_counter(&job->s, ANALYSIS_COUNTER_UTILIZATION, 1);
+		stream_counter(&job->s, ANALYSIS_COUNTER_POWER_LIMIT, 700);
+		stream_counter(&job->s, ANALYSIS_COUNTER_POWER, watts);
+		analysis_tick(job->s.analysis, job->s.now_ns);
+	}
+}
+
+/* (c) */
+static void a_gpu_that_spins(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	gpu_is(&job, 130, 45);
+	assert_non_null(stream_finding(&job.s, FINDING_HANG));
+	hangs(&job, 100, "no progress");
+	stream_end(&job.s);
+}
+
+static void a_gpu_that_works(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	gpu_is(&job, 600, 120);
+	goes_on(&job);
+}
+
+static void tell(struct job *job, int rank, enum analysis_kind kind)
+{
+	stream_put(&job->s, (struct analysis_event){ .kind = (uint8_t)kind, .pid = 100 + (uint32_t)rank },
+		   job->s.now_ns, job->s.now_ns);
+}
+
+/* (d) */
+static void a_rank_that_is_gone(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	tell(&job, 1, ANALYSIS_EXIT);
+	for (int rank = 0; rank < RANKS; rank++)
+		if (rank != 1)
+			enqueue(&job, rank, 1000);
+	wait_for(&job, 45);
+	hangs(&job, 101, "its process has ended");
+	stream_end(&job.s);
+}
+
+static void a_rank_in_the_kernel(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++)
+		if (rank != 3)
+			enqueue(&job, rank, 1000);
+	tell(&job, 3, ANALYSIS_BLOCKED);
+	wait_for(&job, 45);
+	hangs(&job, 103, "its process waits in the kernel (state D)");
+	stream_end(&job.s);
+}
+
+/* The job ends, rank by rank: nobody waits for anybody. */
+static void a_job_that_ends(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (int rank = 1; rank < RANKS; rank++)
+		tell(&job, rank, ANALYSIS_EXIT);
+	wait_for(&job, 60);
+	assert_null(stream_finding(&job.s, FINDING_HANG));
+	tell(&job, 0, ANALYSIS_EXIT);
+	wait_for(&job, 60);
+	goes_on(&job);
+}
+
+static void ranks_have_a_limit(void **state)
+{
+	struct stream s = stream_begin(0);
+
+	(void)state;
+	for (uint32_t i = 1; i < 20000; i++)
+		analysis_add(s.analysis, &(struct analysis_event){ .kind = ANALYSIS_COLLECTIVE,
+								   .pid = i,
+								   .communicator = 1 + i % 4,
+								   .sequence = UINT64_MAX - i,
+								   .rank = -1,
+								   .begin_ns = s.now_ns,
+								   .end_ns = s.now_ns });
+	/* 4096 ranks, and what the lists' growth rounds that up to */
+	assert_true(analysis_counts(s.analysis)->beyond >= 10000);
+	stream_end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_missing_rank),
+		cmocka_unit_test(a_rank_that_is_behind),
+		cmocka_unit_test(long_steps_are_waited_for),
+		cmocka_unit_test(operations_that_do_not_match),
+		cmocka_unit_test(operations_that_match),
+		cmocka_unit_test(a_gpu_that_spins),
+		cmocka_unit_test(a_gpu_that_works),
+		cmocka_unit_test(a_rank_that_is_gone),
+		cmocka_unit_test(a_rank_in_the_kernel),
+		cmocka_unit_test(a_job_that_ends),
+		cmocka_unit_test(ranks_have_a_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

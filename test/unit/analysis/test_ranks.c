@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Stragglers: streams of collectives in which a rank is late, and some in which it nearly is. */
+#include <math.h>
+#include <string.h>
+
+#include "analysis/stream.h"
+
+enum { RANKS = 8, COLLECTIVES = 600 };
+
+struct job {
+	uint64_t step_ns, jitter_ns, late_ns;
+	int late; /* -1: none */
+	unsigned every; /* of so many collectives it is late at one */
+	unsigned flags;
+	int missing; /* rank of which nothing is seen */
+};
+
+static struct stream run(const struct job *job)
+{
+	struct stream s = stream_begin(0);
+	uint32_t name = stream_text(&s, "ncclAllReduce");
+	uint64_t begin_ns = s.now_ns;
+
+	for (uint64_t i = 0; i < COLLECTIVES; i++)
+		for (int rank = 0; rank < RANKS; rank++) {
+			uint64_t at = begin_ns + (i + 1) * job->step_ns +
+				      (uint64_t)(stream_random(&s) * (double)job->jitter_ns);
+
+			if (rank == job->late && i % job->every == 0)
+				at += job->late_ns;
+			if (rank == job->missing)
+				continue;
+			stream_put(&s,
+				   (struct analysis_event){ .kind = ANALYSIS_COLLECTIVE,
+							    .flags = (uint16_t)job->flags,
+							    .name = name,
+							    .pid = 100 + (uint32_t)rank,
+							    .communicator = 0xabc,
+							    .sequence = i + 1,
+							    .rank = rank,
+							    .ranks = RANKS },
+				   at, at + 10 * US);
+		}
+	analysis_finish(s.analysis);
+	return s;
+}
+
+static void a_late_rank_is_found(void **state)
+{
+	struct stream s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, -1 });
+	const struct analysis_finding *finding = stream_finding(&s, FINDING_STRAGGLER);
+
+	(void)state;
+	assert_non_null(finding);
+	assert_int_equal(stream_findings(&s, FINDING_STRAGGLER), 1);
+	assert_true(finding->active);
+	assert_int_equal(finding->pid, 105);
+	assert_int_equal(finding->communicator, 0xabc);
+	assert_string_equal(analysis_text_get(s.analysis, finding->subject), "rank 5");
+	assert_true(fabs(finding_get(finding, "lateness") - 0.020) < 0.003);
+	assert_true(fabs(finding_get(finding, "step") - 0.100) < 0.003);
+	assert_true(finding_get(finding, "last_share") > 0.95);
+	/* By itself it takes 100 ms, the others 80. */
+	assert_true(fabs(finding_get(finding, "relative_score") - 0.80) < 0.03);
+	assert_true(finding_get(finding, "individual_score") > 0.95);
+	assert_true(finding->without);
+	stream_end(&s);
+	s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, ANALYSIS_TRUE, -1 });
+	assert_int_equal(stream_finding(&s, FINDING_STRAGGLER)->without, 0);
+	stream_end(&s);
+}
+
+static void finds_none(struct job job)
+{
+	struct stream s = run(&job);
+
+	assert_null(stream_finding(&s, FINDING_STRAGGLER));
+	stream_end(&s);
+}
+
+static void who_is_last_by_chance_is_none(void **state)
+{
+	(void)state;
+	finds_none((struct job){ 100 * MS, 20 * MS, 0, -1, 1, 0, -1 });
+}
+
+/* Always the last, by less than 5 % of a step; by more, at two of five. */
+static void what_nearly_is_one_is_none(void **state)
+{
+	(void)state;
+	finds_none((struct job){ 100 * MS, 1 * MS, 4 * MS, 5, 1, 0, -1 });
+	finds_none((struct job){ 100 * MS, 30 * MS, 40 * MS, 5, 3, 0, -1 });
+}
+
+/* A rank of which nothing is recorded keeps nobody from being judged. */
+static void of_the_ranks_that_are_seen(void **state)
+{
+	struct stream s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, 2 });
+
+	(void)state;
+	assert_non_null(stream_finding(&s, FINDING_STRAGGLER));
+	assert_int_equal(stream_finding(&s, FINDING_STRAGGLER)->pid, 105);
+	stream_end(&s);
+}
+
+/* A rank becomes slower: it was better once. */
+static void its_own_past_is_a_score(void **state)
+{
+	struct stream s = stream_begin(0);
+	uint32_t name = stream_text(&s, "ncclAllReduce");
+	uint64_t at = s.now_ns;
+
+	(void)state;
+	for (uint64_t i = 0; i < 2 * COLLECTIVES; i++) {
+		bool slow = i >= COLLECTIVES;
+
+		for (int rank = 0; rank < 2; rank++)
+			stream_put(&s,
+				   (struct analysis_event){ .kind = ANALYSIS_COLLECTIVE,
+							    .name = name,
+							    .pid = 100 + (uint32_t)rank,
+							    .communicator = 1,
+							    .sequence = i + 1,
+							    .rank = rank,
+							    .ranks = 2 },
+				   at + (slow && rank == 1 ? 200 * MS : 100 * MS),
+				   at + (slow && rank == 1 ? 200 * MS : 100 * MS) + US);
+		at += slow ? 200 * MS : 100 * MS;
+	}
+	analysis_finish(s.analysis);
+	assert_non_null(stream_finding(&s, FINDING_STRAGGLER));
+	assert_true(fabs(finding_get(stream_finding(&s, FINDING_STRAGGLER), "individual_score") - 0.5) <
+		    0.05);
+	assert_true(fabs(finding_get(stream_finding(&s, FINDING_STRAGGLER), "relative_score") - 0.5) < 0.05);
+	stream_end(&s);
+}
+
+/* Whatever a program says its communicators are. */
+static void communicators_have_a_limit(void **state)
+{
+	struct stream s = stream_begin(0);
+
+	(void)state;
+	for (uint64_t i = 1; i < 1000; i++) {
+		const struct analysis_event event = { .kind = ANALYSIS_COLLECTIVE,
+						      .pid = 1,
+						      .communicator = i,
+						      .sequence = UINT64_MAX - i,
+						      .rank = i % 2 ? 0 : INT32_MAX,
+						      .ranks = i % 3 ? 3000 : UINT32_MAX,
+						      .begin_ns = s.now_ns,
+						      .end_ns = s.now_ns };
+
+		analysis_add(s.analysis, &event);
+	}
+	/* Of 500 events of rank 0 all but one find no room here, 743 none where hangs are looked for. */
+	assert_true(analysis_counts(s.analysis)->beyond >= 499 + 743);
+	stream_end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_late_rank_is_found),       cmocka_unit_test(who_is_last_by_chance_is_none),
+		cmocka_unit_test(what_nearly_is_one_is_none), cmocka_unit_test(of_the_ranks_that_are_seen),
+		cmocka_unit_test(its_own_past_is_a_score),    cmocka_unit_test(communicators_have_a_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
