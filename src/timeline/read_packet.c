@@ -504,7 +504,7 @@ static int tell(struct timeline_reader *r, const struct timeline_event *event)
 	return 0;
 }
 
-static struct open_slice *open_at(const struct timeline_reader *r, uint32_t index)
+static struct open_slice *open_slice_at(const struct timeline_reader *r, uint32_t index)
 {
 	return &((struct open_slice *)r->open.list)[index];
 }
@@ -516,7 +516,7 @@ static int slice_begin(struct timeline_reader *r, const struct timeline_event *e
 	struct open_slice *slice;
 
 	if (r->open_free) {
-		slice = open_at(r, index);
+		slice = open_slice_at(r, index);
 		r->open_free = slice->below;
 	} else {
 		if (r->open.n == TIMELINE_OPEN_MAX)
@@ -542,7 +542,7 @@ static int slice_end(struct timeline_reader *r, uint32_t track_index, uint64_t e
 		r->read.left_out++;
 		return 0;
 	}
-	slice = open_at(r, open - 1);
+	slice = open_slice_at(r, open - 1);
 	track->open = slice->below;
 	slice->below = r->open_free;
 	r->open_free = open;

@@ -43,7 +43,7 @@ static const char *text_at(const struct analyze_file *file, uint32_t text)
 }
 
 /* 0 where there is no room. */
-static uint32_t name_of(struct analyze_file *file, uint32_t text)
+static uint32_t name_number(struct analyze_file *file, uint32_t text)
 {
 	uint32_t name;
 
@@ -140,7 +140,7 @@ static void fill_launch(struct analyze_file *file, const struct timeline_event *
 	uint64_t grid = product(text_arg(file, from, "grid")), block = product(text_arg(file, from, "block"));
 
 	if (kernel && kernel->type == TIMELINE_TEXT)
-		event->name = name_of(file, (uint32_t)kernel->value);
+		event->name = name_number(file, (uint32_t)kernel->value);
 	if (__builtin_mul_overflow(grid, block, &event->threads))
 		event->threads = 0;
 }
@@ -320,7 +320,7 @@ static bool of_event(struct analyze_file *file, const struct timeline_event *fro
 	if (from->type == TIMELINE_VALUE)
 		return of_value(file, from, track, event);
 	note_lost(file, from);
-	event->name = name_of(file, from->name);
+	event->name = name_number(file, from->name);
 	switch (track->kind) {
 	case TIMELINE_THREAD:
 		return of_thread(file, from, track, event);
