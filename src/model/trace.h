@@ -160,6 +160,8 @@ struct traced_kernel {
 	uint32_t shapes_n;
 	struct traced_shape shapes[TRACED_SHAPES_MAX]; /* the most frequent first */
 	uint64_t other_shapes; /* launches of other shapes */
+	uint64_t measured; /* launches whose times CUPTI measured, with --cupti */
+	double measured_seconds;
 	bool occupancy_known; /* for the first shape on this device */
 	struct occupancy occupancy;
 };

@@ -74,6 +74,7 @@ static void forget_tracks(struct trace_timeline *t)
 	memset(t->names, 0, sizeof(t->names));
 	t->marks = TIMELINE_NONE;
 	timeline_gpus_forget(t);
+	timeline_works_forget(t);
 }
 
 void trace_timeline_collect(struct trace_timeline *t)
@@ -151,6 +152,7 @@ void trace_timeline_free(struct trace_timeline *t)
 	hashmap_done(&t->counter_by);
 	hashmap_done(&t->key_by);
 	hashmap_done(&t->xid_by);
+	timeline_works_free(t);
 	free(t->waiting);
 	row_list_done(&t->lanes);
 	row_list_done(&t->processes);

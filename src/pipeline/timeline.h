@@ -14,6 +14,7 @@
 #include "activity/event_sink.h"
 #include "activity/span_sink.h"
 #include "blas/blas.h"
+#include "model/cupti_wire.h"
 #include "model/snapshot.h"
 #include "pipeline/pipeline.h"
 #include "timeline/timeline.h"
@@ -54,6 +55,11 @@ void trace_timeline_set_blas(struct trace_timeline *timeline, const struct blas 
 void trace_timeline_set_stacks(struct trace_timeline *timeline, const struct stack_sums *stacks);
 /* Since the last collection there were stacks with native functions that have no name yet. */
 bool trace_timeline_wants_names(const struct trace_timeline *timeline);
+/* True work will be told: arrows of launches are to it, and no longer to the spans of streams. -ENOMEM. */
+int trace_timeline_expect_work(struct trace_timeline *timeline);
+/* @symbol: of a kernel, as compiled; "" if it is none or not known. */
+void trace_timeline_work(struct trace_timeline *timeline, uint32_t pid, const char *uuid,
+			 const struct cupti_work *work, const char *symbol);
 /* Figures of GPUs; streams are named by their devices, so the first is to come before events. NULL: none. */
 void trace_timeline_node(struct trace_timeline *timeline, const struct snapshot *snapshot);
 /* A mark on a track of gpusonde's own, now. */

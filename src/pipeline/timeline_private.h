@@ -35,6 +35,7 @@ struct timeline_lane {
 };
 
 struct timeline_gpu;
+struct timeline_works;
 extern const size_t trace_timeline_gpu_size; /* bytes */
 
 struct trace_timeline {
@@ -67,6 +68,7 @@ struct trace_timeline {
 	uint32_t gpus_n;
 	struct hashmap xid_by; /* counts that are known, by GPU and code */
 	bool xids_begun;
+	struct timeline_works *works; /* NULL: no true times are told */
 	struct trace_timeline_missing missing;
 };
 
@@ -152,6 +154,14 @@ void timeline_stacks_again(struct trace_timeline *timeline);
 /* Launches into a stream that its next span covers: they and it have one number. 0: not known. */
 uint64_t timeline_flow(struct trace_timeline *timeline, uint32_t process, uint32_t stream_id, bool ends);
 int timeline_span(const struct span *span, void *userdata);
+
+/* ---- timeline_work.c ---- */
+
+/* A launch, whose work will be told: the number of their arrow. 0: none. */
+uint64_t timeline_work_launch(struct trace_timeline *timeline, uint32_t process,
+			      const struct trace_header *header, const struct timeline_event *event);
+void timeline_works_forget(struct trace_timeline *timeline);
+void timeline_works_free(struct trace_timeline *timeline);
 
 /* ---- timeline_gpus.c ---- */
 

@@ -92,6 +92,18 @@ static void busy_cell(struct table *table, const struct kernel_row *row)
 		table_cell(table, COLOUR_NONE, "");
 }
 
+/* Mean of those that were measured. */
+static void measured_cell(struct table *table, const struct kernel_row *row)
+{
+	const struct traced_kernel *k = row->kernel;
+
+	if (k->measured > 0)
+		table_cellf(table, COLOUR_NONE, "%" PRIu64 " x %.1f us", k->measured,
+			    k->measured_seconds * 1e6 / (double)k->measured);
+	else
+		table_cell(table, COLOUR_NONE, "");
+}
+
 static void share_cell(struct table *table, const struct kernel_row *row)
 {
 	if (presence_is(row->p[KERNEL_METRIC_BUSY]) && row->seconds > 0)
@@ -191,7 +203,8 @@ static void source_cell(struct table *table, const struct kernel_row *row)
 
 /* ---- the table ---- */
 
-enum condition { ALWAYS, IF_PROCESSES, IF_DEVICES }; /* shown only if there is more than one */
+/* Shown only if there is more than one, or any that was measured. */
+enum condition { ALWAYS, IF_PROCESSES, IF_DEVICES, IF_MEASURED };
 
 static const struct {
 	struct table_column column;
@@ -202,6 +215,7 @@ static const struct {
 	{ { .title = "GPU", .dispensable = 4 }, gpu_cell, IF_DEVICES },
 	{ { .title = "LAUNCHES", .right = true }, launches_cell, ALWAYS },
 	{ { .title = "BUSY", .right = true, .dispensable = 2 }, busy_cell, ALWAYS },
+	{ { .title = "MEASURED", .right = true, .dispensable = 2 }, measured_cell, IF_MEASURED },
 	{ { .title = "SHARE", .right = true, .dispensable = 1 }, share_cell, ALWAYS },
 	{ { .title = "MEAN THREADS", .right = true, .dispensable = 8 }, threads_cell, ALWAYS },
 	{ { .title = "GRID", .right = true, .dispensable = 9 }, grid_cell, ALWAYS },
@@ -219,7 +233,7 @@ struct kernel_list {
 	const struct snapshot *s;
 	const struct traced_kernel **rows;
 	size_t n;
-	bool conditions[3];
+	bool conditions[IF_MEASURED + 1];
 	double seconds;
 	/* of all; of kernels without a name; of kernels beyond the limit */
 	uint64_t launches, unnamed, apart;
@@ -253,6 +267,7 @@ static int list_init(struct kernel_list *list, const struct snapshot *s)
 
 		list->conditions[IF_PROCESSES] |= k->process != view->kernels[0].process;
 		list->conditions[IF_DEVICES] |= !STRV_EQ(k->uuid, view->kernels[0].uuid);
+		list->conditions[IF_MEASURED] |= k->measured > 0;
 		list->seconds += k->all.seconds;
 		list->launches += k->all.launches;
 		if (!k->kernel)

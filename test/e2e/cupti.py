@@ -9,6 +9,7 @@ import struct
 import subprocess
 import tempfile
 
+from lib import perfetto
 from lib.e2e import BUILD, SIMULATED, command, contains, environment, equal, run
 from lib.traced import SCENARIO, tracing
 
@@ -170,6 +171,28 @@ def test_in_gpusonde_trace():
     equal((process["lost"], process["dropped"], process["unknown"], process["bad"]), (0, 0, 0, 0), "missing")
 
 
+def test_the_timeline():
+    """Each kernel is a slice with its true times, and an arrow leads to it from the call that launched it."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp:
+        done = traced(flags=("--json", f"--timeline={tmp}/x.pftrace"))
+        with open(f"{tmp}/x.pftrace", "rb") as file:
+            timeline = perfetto.read(file.read(), True)
+    equal(done.stderr, "")
+    found = [s for s in timeline.slices if "times" in s.args]
+    equal(collections.Counter(s.name for s in found), {"work": 31, "node": 15, "copy": 1, "set": 1}, "slices")
+    equal({s.args["duration_ns"] for s in found if s.name in ("work", "node")}, {US * 1000}, "durations")
+    equal({s.end - s.begin for s in found if s.name in ("work", "node")}, {US * 1000}, "slices")
+    equal({s.track.name.split(" stream")[0] for s in found}, {"GPU 0 measured,"}, "tracks")
+    launches = {flow: s for s in timeline.named("cudaLaunchKernel") for flow in s.flows}
+    for s in found:
+        if s.name == "work":
+            flow, = s.flows
+            launch = launches.pop(flow)
+            # A kernel may begin before its call has returned.
+            assert launch.begin <= s.begin and s.args["queued_ns"] <= s.begin - launch.begin, (launch, s)
+    equal(len(launches), 5, "those that were captured in a graph")
+
+
 def test_streams_at_once():
     """Busy is a union: streams that work at once are busy once."""
     process, _ = measured(traced("threads 4; stream create; repeat 10; launch; end; sync stream; end; sync", GPUSONDE_SIM_CUDA_KERNEL_US="20000").stdout)
@@ -180,6 +203,7 @@ def test_streams_at_once():
 def test_the_table():
     text = traced(flags=("--kernels",)).stdout
     contains(text, "500.0 us  500.0 us  500.0 us  work")
+    contains(text, "31 x 500.0 us")
     contains(text, "46 kernels, 0 graphs, 1 copies, 1 sets")
     contains(traced(flags=(), GPUSONDE_SIM_CUPTI_OTHER="1").stdout, "another tool has subscribed to CUPTI: the plugin stands down")
 

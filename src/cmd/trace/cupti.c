@@ -11,6 +11,7 @@
 #include "base/hashmap.h"
 #include "base/row_list.h"
 #include "base/text.h"
+#include "cmd/trace/kernels.h"
 #include "cmd/trace/plugin_place.h"
 #include "cubin/name.h"
 #include "cupti_socket/receive.h"
@@ -18,7 +19,7 @@
 
 #define INJECTION_VARIABLE "CUDA_INJECTION64_PATH"
 
-enum { ALWAYS_MS = 1000, NAMES_MAX = 1 << 14, KERNELS_MAX = 1 << 16 };
+enum { ALWAYS_MS = 1000, NAMES_MAX = 1 << 14, KERNELS_MAX = 1 << 16, WORKS_MAX = 1 << 17 };
 
 struct name {
 	char *symbol; /* as far as it has come */
@@ -34,15 +35,21 @@ struct kernel_sum {
 	double seconds;
 };
 
+/* Until the events of its launch have come. */
+struct timed_work {
+	struct cupti_work work;
+	uint32_t pid, name; /* name: as in a sum */
+	char uuid[48];
+};
+
 struct trace_cupti {
 	struct plugin_place place;
 	struct cupti_receiver *receiver;
 	struct row_list ended; /* struct gpu_time, of connections that have ended */
 	struct row_list names, kernels;
 	struct hashmap name_by, kernel_by;
-	void (*work)(uint32_t pid, const char *uuid, const struct cupti_work *work, const char *symbol,
-		     void *userdata);
-	void *userdata;
+	struct trace_timeline *timeline; /* NULL: there is none */
+	struct row_list works; /* struct timed_work, for the timeline */
 };
 
 /* ---- what is received ---- */
@@ -129,12 +136,38 @@ static struct kernel_sum *kernel_of(struct trace_cupti *cupti, uint32_t pid, con
 	return sum;
 }
 
+/* Those whose launches have come by now. */
+static void works_to_timeline(struct trace_cupti *cupti)
+{
+	const struct timed_work *works = cupti->works.list;
+
+	for (uint32_t i = 0; cupti->timeline && i < cupti->works.n; i++)
+		trace_timeline_work(cupti->timeline, works[i].pid, works[i].uuid, &works[i].work,
+				    works[i].name ? name_at(cupti, works[i].name - 1)->symbol : "");
+	row_list_clear(&cupti->works);
+}
+
+static void work_keep(struct trace_cupti *cupti, uint32_t pid, const char *uuid,
+		      const struct cupti_work *work, uint32_t name)
+{
+	struct timed_work *kept;
+
+	if (cupti->works.n == WORKS_MAX)
+		works_to_timeline(cupti);
+	kept = row_list_add(&cupti->works);
+	if (!kept)
+		return;
+	kept->pid = pid;
+	kept->name = name;
+	kept->work = *work;
+	snprintf(kept->uuid, sizeof(kept->uuid), "%.*s", (int)sizeof(kept->uuid) - 1, uuid);
+}
+
 static void on_work(uint32_t pid, const char *uuid, const struct cupti_work *work, void *userdata)
 {
 	struct trace_cupti *cupti = userdata;
 	uint64_t ns = work->end_ns - work->start_ns;
 	uint32_t name = work->kind == CUPTI_KERNEL ? name_find(cupti, pid, work->name) : 0;
-	const char *symbol = name ? name_at(cupti, name - 1)->symbol : NULL;
 	struct kernel_sum *sum = NULL;
 
 	if (work->kind == CUPTI_KERNEL || work->kind == CUPTI_GRAPH)
@@ -147,23 +180,25 @@ static void on_work(uint32_t pid, const char *uuid, const struct cupti_work *wor
 		sum->most_ns = MAX(sum->most_ns, ns);
 		sum->correlated += work->launch_ns != 0;
 	}
-	if (cupti->work)
-		cupti->work(pid, uuid, work, symbol ? symbol : "", cupti->userdata);
+	if (cupti->timeline)
+		work_keep(cupti, pid, uuid, work, name);
 }
 
-void trace_cupti_set_work(struct trace_cupti *cupti,
-			  void (*work)(uint32_t pid, const char *uuid, const struct cupti_work *work,
-				       const char *symbol, void *userdata),
-			  void *userdata)
+int trace_cupti_to_timeline(struct trace_cupti *cupti, struct trace_timeline *timeline)
 {
-	cupti->work = work;
-	cupti->userdata = userdata;
+	int r = timeline && cupti ? trace_timeline_expect_work(timeline) : 0;
+
+	if (cupti)
+		cupti->timeline = r < 0 ? NULL : timeline;
+	return r;
 }
 
 void trace_cupti_collect(struct trace_cupti *cupti)
 {
-	if (cupti)
-		plugin_place_collect(&cupti->place);
+	if (!cupti)
+		return;
+	plugin_place_collect(&cupti->place);
+	works_to_timeline(cupti);
 }
 
 uint64_t trace_cupti_kernel(const struct trace_cupti *cupti, uint32_t pid, const char *uuid,
@@ -270,12 +305,12 @@ static void view_done(struct row_list *rows, const struct gpu_time_view *view)
 	row_list_done(rows);
 }
 
-int trace_cupti_table(struct trace_cupti *cupti, const struct snapshot *node,
+int trace_cupti_table(struct trace_cupti *cupti, const struct trace_kernels *kernels,
 		      const struct table_options *options, struct strbuf *out)
 {
 	struct row_list rows = { .size = sizeof(struct gpu_time), .max = GPU_TIMES_MAX };
 	struct gpu_time_view view = { NULL, NULL, 0, 0, 0, NULL };
-	int r = view_make(cupti, node, &rows, &view);
+	int r = view_make(cupti, kernels ? trace_kernels_node(kernels) : NULL, &rows, &view);
 
 	if (r == 0)
 		r = table_gpu_time(&view, options, out);
@@ -321,6 +356,7 @@ static int trace_cupti_new(sd_event *event, struct trace_cupti **ret_cupti)
 	cupti->place.listener = -1;
 	cupti->ended = (struct row_list){ .size = sizeof(struct gpu_time), .max = GPU_TIMES_MAX };
 	cupti->names = (struct row_list){ .size = sizeof(struct name), .max = NAMES_MAX };
+	cupti->works = (struct row_list){ .size = sizeof(struct timed_work), .max = WORKS_MAX };
 	cupti->kernels = (struct row_list){ .size = sizeof(struct kernel_sum), .max = KERNELS_MAX };
 	cupti->receiver = cupti_receiver_new(&wanted, &ops, cupti);
 	if (cupti->receiver)
@@ -361,6 +397,7 @@ void trace_cupti_free(struct trace_cupti *cupti)
 	plugin_place_close(&cupti->place);
 	row_list_done(&cupti->ended);
 	row_list_done(&cupti->names);
+	row_list_done(&cupti->works);
 	row_list_done(&cupti->kernels);
 	hashmap_done(&cupti->name_by);
 	hashmap_done(&cupti->kernel_by);

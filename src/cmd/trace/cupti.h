@@ -6,10 +6,12 @@
 
 #include "model/cupti_wire.h"
 #include "model/snapshot.h"
+#include "pipeline/timeline.h"
 #include "view/gpu_time.h"
 #include "view/view.h"
 
 struct trace_cupti;
+struct trace_kernels;
 
 /*
  * Listens for the plugin, which the command loads by its environment variable. To be called before it is
@@ -19,16 +21,14 @@ int trace_cupti_start(sd_event *event, struct trace_cupti **ret_cupti);
 /* Takes what the plugin has sent; NULL is fine. */
 void trace_cupti_collect(struct trace_cupti *cupti);
 void trace_cupti_free(struct trace_cupti *cupti); /* the same */
-/* Called for each piece of work, with its kernel's name as compiled; "" if it is none or not known. */
-void trace_cupti_set_work(struct trace_cupti *cupti,
-			  void (*work)(uint32_t pid, const char *uuid, const struct cupti_work *work,
-				       const char *symbol, void *userdata),
-			  void *userdata);
+/* Work becomes slices of @timeline with each collection, once its launches have; NULL: no longer. -ENOMEM.
+ * @cupti may be NULL. */
+int trace_cupti_to_timeline(struct trace_cupti *cupti, struct trace_timeline *timeline);
 /* What was measured of a kernel, on a device; 0: nothing. */
 uint64_t trace_cupti_kernel(const struct trace_cupti *cupti, uint32_t pid, const char *uuid,
 			    const char *symbol, double *ret_seconds);
-/* @node: may be NULL. -ENOMEM/-E2BIG. */
-int trace_cupti_table(struct trace_cupti *cupti, const struct snapshot *node,
+/* @kernels: has the node's GPUs; may be NULL. -ENOMEM/-E2BIG. */
+int trace_cupti_table(struct trace_cupti *cupti, const struct trace_kernels *kernels,
 		      const struct table_options *options, struct strbuf *out);
 /* The value of the member `cupti`. */
 int trace_cupti_json(struct trace_cupti *cupti, struct strbuf *out);

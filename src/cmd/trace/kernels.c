@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "cmd/trace/cupti.h"
 #include "cmd/trace/node.h"
 #include "view/torch.h"
 
@@ -21,6 +22,7 @@ struct trace_kernels {
 	sd_event *event;
 	struct pipeline *pipeline;
 	const struct options *options;
+	const struct trace_cupti *cupti; /* NULL: nothing is measured */
 	struct trace_node *node; /* NULL before trace_kernels_prepare() */
 	struct trace_view *view; /* newest */
 	struct ended *ended;
@@ -94,8 +96,8 @@ const struct trace_view *trace_kernels_view(const struct trace_kernels *k)
 
 /* ---- view of all processes ---- */
 
-static void add_process(struct trace_view *to, const struct traced_process *process,
-			const struct traced_kernel *kernels)
+static void add_process(const struct trace_kernels *k, struct trace_view *to,
+			const struct traced_process *process, const struct traced_kernel *kernels)
 {
 	struct traced_process *copy = &to->processes[to->processes_n];
 
@@ -108,6 +110,10 @@ static void add_process(struct trace_view *to, const struct traced_process *proc
 		*kernel = kernels[i];
 		kernel->process = to->processes_n;
 		kernel_ref(kernel->kernel);
+		if (k->cupti && kernel->kernel)
+			kernel->measured =
+				trace_cupti_kernel(k->cupti, process->id.pid, kernel->uuid,
+						   kernel->kernel->symbol, &kernel->measured_seconds);
 	}
 	to->processes_n++;
 }
@@ -123,10 +129,10 @@ static int make_view(const struct trace_kernels *k, struct trace_view **ret_view
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < k->ended_n; i++)
-		add_process(view, &k->ended[i].process, k->ended[i].kernels);
+		add_process(k, view, &k->ended[i].process, k->ended[i].kernels);
 	for (uint32_t i = 0; live && i < live->processes_n; i++)
 		if (!live->processes[i].exited)
-			add_process(view, &live->processes[i],
+			add_process(k, view, &live->processes[i],
 				    &live->kernels[live->processes[i].kernels_first]);
 	for (; live && view->totals_n < live->totals_n; view->totals_n++)
 		view->totals[view->totals_n] = live->totals[view->totals_n];
@@ -254,10 +260,11 @@ void trace_kernels_settle(struct trace_kernels *k, struct trace_engine *engine)
 
 /* ---- start and end ---- */
 
-int trace_kernels_prepare(struct trace_kernels *k)
+int trace_kernels_prepare(struct trace_kernels *k, const struct trace_cupti *cupti)
 {
 	int r = trace_node_new(k->event, k->options, &k->node);
 
+	k->cupti = cupti;
 	if (r == 0)
 		pipeline_set_node(k->pipeline, trace_node_snapshot(k->node));
 	return r;

@@ -20,6 +20,7 @@ enum {
 };
 
 struct trace_kernels;
+struct trace_cupti;
 
 /* @names: kernels are named; @operators: of PyTorch are traced; @nccl: communicators are followed. */
 int trace_kernels_new(sd_event *event, const struct options *options, bool names, bool operators, bool nccl,
@@ -31,7 +32,7 @@ DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)
  * Asks the agent, else waits up to 3 seconds for the first reading, so that the devices are known before
  * the first launch.
  */
-int trace_kernels_prepare(struct trace_kernels *kernels);
+int trace_kernels_prepare(struct trace_kernels *kernels, const struct trace_cupti *cupti);
 
 struct pipeline *trace_kernels_pipeline(struct trace_kernels *kernels);
 /* The newest snapshot of the node; NULL before trace_kernels_prepare(). */

@@ -181,8 +181,7 @@ static int draw(struct tracing *t, int to, double seconds)
 	if (r == 0 && t->nccl)
 		r = trace_nccl_table(t->nccl, t->engine, &options, &out);
 	if (r == 0 && t->cupti)
-		r = trace_cupti_table(t->cupti, t->kernels ? trace_kernels_node(t->kernels) : NULL, &options,
-				      &out);
+		r = trace_cupti_table(t->cupti, t->kernels, &options, &out);
 	if (r == 0 && t->blas)
 		r = trace_blas_table(t->blas, t->engine, &options, &out);
 	if (r == 0 && t->python)
@@ -512,7 +511,7 @@ static int start_kernels(struct tracing *t)
 				  t->inv->flag[FLAG_TIMELINE] != NULL, &t->kernels);
 
 	if (r == 0)
-		r = trace_kernels_prepare(t->kernels);
+		r = trace_kernels_prepare(t->kernels, t->cupti);
 	if (r < 0)
 		fprintf(stderr, "gpusonde trace: kernels and operators cannot be shown: %s\n", strerror(-r));
 	return r;
@@ -546,6 +545,8 @@ static int start_timeline(struct tracing *t)
 	if (r == 0)
 		r = span_sinks_add(pipeline_span_sinks(trace_kernels_pipeline(t->kernels)),
 				   trace_timeline_spans(timeline_file_timeline(t->timeline)));
+	if (r == 0)
+		r = trace_cupti_to_timeline(t->cupti, timeline_file_timeline(t->timeline));
 	if (r < 0)
 		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(-r));
 	return r;
@@ -640,6 +641,7 @@ static int trace_finish(struct tracing *t)
 		trace_kernels_settle(t->kernels, t->engine);
 	collect(t);
 	wrote = t->inv->flag[FLAG_STACKS] ? write_stacks(t) : 0;
+	trace_cupti_to_timeline(t->cupti, NULL);
 	if (t->timeline)
 		wrote = MIN(wrote, timeline_file_finish(t->timeline, t->inv->flag[FLAG_MERGE]));
 	report_unmatched();
@@ -746,7 +748,6 @@ static int run_tracing(struct tracing *t)
 	timeline_file_free(TAKE_PTR(t->timeline));
 	trace_kernels_free(TAKE_PTR(t->kernels));
 	trace_nccl_free(TAKE_PTR(t->nccl));
-	trace_cupti_free(TAKE_PTR(t->cupti));
 	stack_sums_free(TAKE_PTR(t->stacks));
 	trace_blas_free(TAKE_PTR(t->blas));
 	trace_python_free(TAKE_PTR(t->python));
