@@ -86,7 +86,7 @@ static void row_init(const struct plugin_client *client, uint32_t device, struct
 }
 
 /* NULL: no room. */
-static struct device *device_of(const struct plugin_client *client, uint32_t device)
+static struct device *client_device(const struct plugin_client *client, uint32_t device)
 {
 	struct devices *devices = client->data;
 
@@ -110,7 +110,7 @@ static void put_uuid(char *to, size_t size, const uint8_t u[static 16])
 
 static void device_told(const struct plugin_client *client, const struct cupti_device *told)
 {
-	struct device *device = device_of(client, told->device);
+	struct device *device = client_device(client, told->device);
 
 	if (device)
 		put_uuid(device->row.uuid, sizeof(device->row.uuid), told->uuid);
@@ -119,7 +119,7 @@ static void device_told(const struct plugin_client *client, const struct cupti_d
 static void work_add(const struct plugin_client *client, const struct cupti_work *w,
 		     const struct cupti_receiver *receiver)
 {
-	struct device *device = device_of(client, w->device);
+	struct device *device = client_device(client, w->device);
 	uint64_t ns = w->end_ns - w->start_ns;
 	struct gpu_time *row;
 

@@ -90,8 +90,8 @@ static struct timeline_lane *lane_of(struct trace_timeline *t, uint32_t process,
 }
 
 /* Of a kernel: its brief name, made once. */
-static bool name_of(struct trace_timeline *t, const struct cupti_work *work, const char *symbol,
-		    uint32_t *ret_text)
+static bool work_name(struct trace_timeline *t, const struct cupti_work *work, const char *symbol,
+		      uint32_t *ret_text)
 {
 	static const char *const names[CUPTI_WORKS] = { "kernel", "graph", "copy", "set" };
 	char full[NAME_MAX_BYTES], brief[NAME_MAX_BYTES];
@@ -137,7 +137,7 @@ void trace_timeline_work(struct trace_timeline *t, uint32_t pid, const char *uui
 
 	if (hashmap_get(&t->works->process_by, pid, &process) || timeline_process_of(t, pid, &process))
 		lane = lane_of(t, process, uuid, work);
-	if (!lane || !name_of(t, work, symbol, &event.name)) {
+	if (!lane || !work_name(t, work, symbol, &event.name)) {
 		t->missing.dropped++;
 		return;
 	}
