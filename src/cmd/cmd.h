@@ -37,4 +37,6 @@ int trace_main(struct invocation *invocation);
 int record_main(struct invocation *invocation);
 int recorder_main(struct invocation *invocation); /* record, in the foreground */
 int replay_main(struct invocation *invocation);
+int report_main(struct invocation *invocation);
+int diff_main(struct invocation *invocation);
 int show_main(struct invocation *invocation); /* gpus, ps, snapshot */

@@ -121,6 +121,13 @@ static const struct exit_status replay_statuses[] = {
 	{ 0 },
 };
 
+static const struct exit_status report_statuses[] = {
+	{ "0", "It is shown." },
+	{ "1", "A file cannot be read, or has nothing of that time; or the output failed." },
+	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
 static const struct exit_status help_statuses[] = {
 	{ "0", "The help is shown." },
 	{ "1", "It cannot be written." },
@@ -294,6 +301,27 @@ const struct command commands[] = {
 		   "with --view another page. Without --at the newest moment; with --speed all that follows, "
 		   "like a film.",
 	  .operands = "FILE" },
+	{ .name = "report",
+	  .run = report_main,
+	  .use = USE_REPORT,
+	  .statuses = report_statuses,
+	  .summary = "show what was done in a recorded time, and for whom",
+	  .about = "Adds a recording up: hours of GPUs, busy, idle and allocated, memory, energy, "
+		   "throttling, XIDs; for each\n"
+		   "container, pod, job or user the same, those that have ended included; calls, kernels, "
+		   "operators. \"-\" is not\n"
+		   "known, \"~\" an estimate. FILE is recording.path if it is left out.",
+	  .operands = "[FILE]" },
+	{ .name = "diff",
+	  .run = diff_main,
+	  .use = USE_REPORT,
+	  .statuses = report_statuses,
+	  .summary = "compare two recordings, or two times of one",
+	  .about = "Shows the sums of gpusonde report of two recordings beside each other. A and B are each "
+		   "FILE, or\n"
+		   "FILE@SINCE..UNTIL, times as of --at of replay.",
+	  .operands = "A B",
+	  .operands_max = 2 },
 	{ .name = "release",
 	  .run = control_main,
 	  .use = USE_CONTROL,

@@ -30,7 +30,7 @@ struct database {
 static int the_folder = -1;
 
 /* SQLite's names are "/NAME", since it is told that it works in "/". */
-static const char *name_of(const char *path)
+static const char *file_name(const char *path)
 {
 	while (*path == '/')
 		path++;
@@ -39,12 +39,12 @@ static const char *name_of(const char *path)
 
 static int folder_open(const char *path, int flags, mode_t mode)
 {
-	return openat(the_folder, name_of(path), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+	return openat(the_folder, file_name(path), flags | O_NOFOLLOW | O_CLOEXEC, mode);
 }
 
 static int folder_stat(const char *path, struct stat *st)
 {
-	return fstatat(the_folder, name_of(path), st, AT_SYMLINK_NOFOLLOW);
+	return fstatat(the_folder, file_name(path), st, AT_SYMLINK_NOFOLLOW);
 }
 
 /* What may not be done with it is told when it is opened. */
@@ -58,7 +58,7 @@ static int folder_access(const char *path, int mode)
 
 static int folder_unlink(const char *path)
 {
-	return unlinkat(the_folder, name_of(path), 0);
+	return unlinkat(the_folder, file_name(path), 0);
 }
 
 static char *folder_cwd(char *path, size_t size)

@@ -49,6 +49,24 @@ def same_numbers(got, wanted):
         assert abs(got[series] - number) <= max(1, abs(number) * 1e-14), f"{series}: got {got[series]}, wanted {number}"
 
 
+def report_is_of_the_same_numbers(path, moments):
+    """Busy seconds and energy between two recorded moments are the differences of what pages said."""
+    recorded = [at for at in sorted(moments) if json.loads(replay(path, "--json", "--view", "gpus", "--at", at))["time"] == at]
+    first, last = (moments[recorded[i]][0] for i in (0, -1))
+    result = command("report", f"{path}@{recorded[0]}..{recorded[-1]}", "--json")
+    report = json.loads(result.stdout)
+    if report["first"] != recorded[0] or report["last"] != recorded[-1]: # snapshots within the same millisecond
+        return
+    for gpu, before, after in zip(report["gpus"], first["gpus"], last["gpus"]):
+        for name, member in (("busy_seconds", lambda g: g["busy_seconds_total"]["gpu"]), ("energy_joules", lambda g: g["energy_joules_total"])):
+            wanted = member(after) - member(before)
+            assert abs(gpu[name] - wanted) <= 1e-6 * (1 + wanted), f"{name}: got {gpu[name]}, wanted {wanted}"
+    contains(command("report", path, "--format", "html", "--price", "0.30EUR").stdout, "<svg")
+    contains(command("report", path, "--job", "none").stdout, "Nobody of that name was recorded.")
+    contains(command("report", path, "--since", "2001-01-01", "--until", "2001-01-02").stderr, "nothing of that time is recorded")
+    contains(command("diff", path, path).stdout, "+0.0 %")
+
+
 def test_replay_is_what_pages_showed():
     """Of ten moments and more; some of them were recorded, and each of these is the same in every view."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -79,6 +97,7 @@ def test_replay_is_what_pages_showed():
         assert same >= 5, f"only {same} of {len(moments)} moments were recorded"
         contains(replay(path, "--view", "gpus"), "SIMULATED DATA")
         contains(command("replay", path, "--at", "2001-01-01").stderr, "nothing of that time, but from")
+        report_is_of_the_same_numbers(path, moments)
         film = replay(path, "--speed", "100000", "--view", "gpus")
         assert film.count("Recorded at") >= 10, film[:300]
 

@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/recording/account.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hashmap.h"
+#include "base/macro.h"
+#include "base/text.h"
+
+enum {
+	WHO_MAX = 4096,
+	XIDS_MAX = 1024,
+	ITEMS_MAX = 4096,
+	COUNTERS_MAX = 1 << 20,
+	GPUS_MAX = READING_ENTITIES_MAX
+};
+
+struct account_counters {
+	struct hashmap by;
+	double *last;
+	uint32_t n, room;
+};
+
+/* ---- counters ---- */
+
+static uint64_t key_hash(const char *what, const char *a, const char *b, uint64_t number)
+{
+	char text[700];
+	int n = snprintf(text, sizeof(text), "%s\n%s\n%s\n%llu", what, a, b, (unsigned long long)number);
+
+	return hash_bytes_secret(text, (size_t)MIN(n, (int)sizeof(text) - 1));
+}
+
+/* How much it has grown since it was last seen. @from_zero: one that comes later began with 0. */
+static double grown(struct account *account, uint64_t key, double value, bool from_zero)
+{
+	struct account_counters *c = account->counters;
+	uint32_t at;
+	double last;
+
+	if (hashmap_get(&c->by, key, &at)) {
+		last = c->last[at];
+		c->last[at] = value;
+		return value >= last ? value - last : value;
+	}
+	if (c->n == c->room) {
+		uint32_t room = MAX(1024u, c->room * 2);
+		double *list = room <= COUNTERS_MAX ? reallocarray(c->last, room, sizeof(*list)) : NULL;
+
+		if (!list) {
+			account->left_out++;
+			return 0;
+		}
+		c->last = list;
+		c->room = room;
+	}
+	if (hashmap_put(&c->by, key, c->n) < 0) {
+		account->left_out++;
+		return 0;
+	}
+	c->last[c->n++] = value;
+	return from_zero && account->frames > 0 ? value : 0;
+}
+
+static void add_amount(struct amount *amount, double value, uint8_t p)
+{
+	if (!presence_is(p))
+		return;
+	amount->value += value;
+	amount->known = true;
+	amount->estimated |= (p & PRESENCE_ESTIMATED) != 0;
+}
+
+static void raise_amount(struct amount *amount, double value, uint8_t p)
+{
+	if (!presence_is(p))
+		return;
+	amount->value = MAX(amount->value, value);
+	amount->known = true;
+	amount->estimated |= (p & PRESENCE_ESTIMATED) != 0;
+}
+
+static void *with_room(void *list, uint32_t n, uint32_t *room, uint32_t max, size_t size)
+{
+	uint32_t more = MAX(16u, *room * 2);
+	void *bigger;
+
+	if (n < *room)
+		return list;
+	bigger = more <= max ? reallocarray(list, more, size) : NULL;
+	if (bigger)
+		*room = more;
+	return bigger;
+}
+
+/* ---- GPUs ---- */
+
+static struct account_gpu *gpu_of(struct account *account, const struct entity *e)
+{
+	char instance[16] = "";
+	struct account_gpu *gpu;
+
+	if (e->id.gi != UINT32_MAX)
+		snprintf(instance, sizeof(instance), "%u/%u", e->id.gi & 0xffff, e->id.ci & 0xffff);
+	for (uint32_t i = 0; i < account->gpus_n; i++)
+		if (STRV_EQ(account->gpus[i].uuid, e->id.uuid) &&
+		    STRV_EQ(account->gpus[i].instance, instance))
+			return &account->gpus[i];
+	if (account->gpus_n == GPUS_MAX) {
+		account->left_out++;
+		return NULL;
+	}
+	gpu = &account->gpus[account->gpus_n++];
+	memcpy(gpu->uuid, e->id.uuid, sizeof(gpu->uuid));
+	memcpy(gpu->name, e->id.name, sizeof(gpu->name));
+	memcpy(gpu->instance, instance, sizeof(instance));
+	gpu->index = e->id.index;
+	return gpu;
+}
+
+static void account_point(struct account *account, struct account_gpu *gpu, const struct entity *e,
+		      int64_t real_ns)
+{
+	static const enum gpu_slot slots[] = { SLOT_UTILIZATION_GPU, SLOT_POWER, SLOT_MEMORY_USED };
+	double length = (double)(account->until_ns - account->since_ns) + 1;
+	double at = (double)(real_ns - account->since_ns) / length * ACCOUNT_POINTS;
+
+	if (at < 0 || at >= ACCOUNT_POINTS || e->stale)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(slots); i++) {
+		if (!presence_is(e->id.p[slots[i]]))
+			continue;
+		gpu->points[(size_t)at].sum[i] += e->id.v[slots[i]];
+		gpu->points[(size_t)at].n[i]++;
+	}
+}
+
+static void account_gpu(struct account *account, const struct snapshot *s, const struct entity *e)
+{
+	struct account_gpu *gpu = gpu_of(account, e);
+
+	if (!gpu)
+		return;
+	for (unsigned i = 0; i < GPU_METRICS; i++) {
+		const struct metric *m = &gpu_metrics[i];
+
+		if (m->kind != METRIC_COUNTER && m->kind != METRIC_INCREMENT)
+			continue;
+		for (unsigned slot = m->slot; slot < (unsigned)m->slot + m->count; slot++)
+			if (presence_is(e->id.p[slot]))
+				add_amount(&gpu->slots[slot],
+					   grown(account, key_hash("gpu", e->id.uuid, gpu->instance, slot),
+						 e->id.v[slot], false),
+					   e->id.p[slot]);
+	}
+	gpu->busy = gpu->slots[SLOT_BUSY_GPU];
+	gpu->observed = gpu->slots[SLOT_OBSERVED];
+	gpu->energy = gpu->slots[SLOT_ENERGY];
+	raise_amount(&gpu->memory_peak, e->id.v[SLOT_MEMORY_USED], e->id.p[SLOT_MEMORY_USED]);
+	account_point(account, gpu, e, s->real_ns);
+}
+
+/* ---- who ---- */
+
+bool account_selects(const struct account *account)
+{
+	const struct selection *select = &account->selection;
+
+	return select->pod || select->container || select->job || select->uid != UINT32_MAX;
+}
+
+/* Of a workload; @owner and @job may be NULL. */
+struct whose {
+	enum workload_kind kind;
+	const char *id, *pod_uid;
+	const char *namespace, *pod, *container;
+	const struct job *job;
+	uint32_t uid;
+};
+
+static bool pod_matches(const struct whose *w, const char *wanted)
+{
+	const char *slash = strchr(wanted, '/');
+
+	if (slash)
+		return strlen(w->namespace) == (size_t)(slash - wanted) &&
+		       strncmp(w->namespace, wanted, (size_t)(slash - wanted)) == 0 &&
+		       STRV_EQ(w->pod, slash + 1);
+	return STRV_EQ(w->pod, wanted) || STRV_EQ(w->pod_uid, wanted) ||
+	       (w->kind == WORKLOAD_POD && STRV_EQ(w->id, wanted));
+}
+
+static bool container_matches(const struct whose *w, const char *wanted)
+{
+	return w->kind == WORKLOAD_CONTAINER &&
+	       (STRV_EQ(w->container, wanted) ||
+		(strlen(wanted) >= 12 && strncmp(w->id, wanted, strlen(wanted)) == 0));
+}
+
+static bool is_selected(const struct account *account, const struct whose *w)
+{
+	const struct selection *select = &account->selection;
+
+	if (select->pod && !pod_matches(w, select->pod))
+		return false;
+	if (select->container && !container_matches(w, select->container))
+		return false;
+	if (select->job && !(w->kind == WORKLOAD_JOB && STRV_EQ(w->id, select->job)) &&
+	    !(w->job && !w->job->claimed && STRV_EQ(w->job->id, select->job)))
+		return false;
+	return select->uid == UINT32_MAX || select->uid == w->uid;
+}
+
+static bool same_who(const struct account_who *who, const struct whose *w, const char *id)
+{
+	if (who->kind != w->kind)
+		return false;
+	if (*id)
+		return STRV_EQ(who->id, id);
+	return STRV_EQ(who->namespace, w->namespace) && STRV_EQ(who->pod, w->pod) &&
+	       STRV_EQ(who->container, w->container);
+}
+
+/* NULL: not wanted, or beyond the limit. */
+static struct account_who *who_of(struct account *account, const struct whose *w)
+{
+	struct account_who *who = NULL, *list;
+	char id[ACCOUNT_NAME];
+
+	if (!is_selected(account, w))
+		return NULL;
+	if (w->kind == WORKLOAD_NONE && w->uid != UINT32_MAX)
+		snprintf(id, sizeof(id), "%u", w->uid);
+	else
+		snprintf(id, sizeof(id), "%s", w->id);
+	for (uint32_t i = 0; i < account->who_n && !who; i++)
+		if (same_who(&account->who[i], w, id))
+			who = &account->who[i];
+	if (!who) {
+		list = with_room(account->who, account->who_n, &account->who_room, WHO_MAX, sizeof(*list));
+		if (!list) {
+			account->left_out++;
+			return NULL;
+		}
+		account->who = list;
+		who = &list[account->who_n++];
+		*who = (struct account_who){ .kind = w->kind, .uid = w->uid };
+		memcpy(who->id, id, sizeof(id));
+	}
+	if (*w->pod || *w->container) {
+		snprintf(who->namespace, sizeof(who->namespace), "%s", w->namespace);
+		snprintf(who->pod, sizeof(who->pod), "%s", w->pod);
+		snprintf(who->container, sizeof(who->container), "%s", w->container);
+	}
+	if (w->job)
+		snprintf(who->job_name, sizeof(who->job_name), "%s", w->job->name);
+	return who;
+}
+
+static struct whose whose_workload(const struct snapshot *s, const struct workload *workload)
+{
+	struct whose w = {
+		.id = "", .pod_uid = "", .namespace = "", .pod = "", .container = "", .uid = UINT32_MAX
+	};
+
+	if (!workload)
+		return w;
+	w.kind = workload->kind;
+	w.id = workload->id;
+	w.pod_uid = workload->pod_uid;
+	w.job = snapshot_job(s, workload->job);
+	if (workload->owner) {
+		w.namespace = workload->owner->namespace;
+		w.pod = workload->owner->pod;
+		w.container = workload->owner->container;
+	}
+	return w;
+}
+
+static void account_process(struct account *account, const struct snapshot *s, const struct process *p)
+{
+	const struct entity *e = &s->entities[p->entity];
+	struct whose w = whose_workload(s, p->workload < s->workloads_n ? &s->workloads[p->workload] : NULL);
+	char device[128];
+	struct account_who *who;
+	uint64_t number = (uint64_t)p->id.pid << 32 ^ p->id.start_ticks;
+	double busy, energy;
+
+	w.uid = p->uid;
+	if (!w.job)
+		w.job = snapshot_job(s, p->job);
+	snprintf(device, sizeof(device), "%s/%u/%u", e->id.uuid, e->id.gi, e->id.ci);
+	busy = grown(account, key_hash("busy", device, "", number), p->v[PROCESS_BUSY], true);
+	energy = grown(account, key_hash("energy", device, "", number), p->v[PROCESS_ENERGY], true);
+	who = who_of(account, &w);
+	if (!who)
+		return;
+	add_amount(&who->busy, busy, p->p[PROCESS_BUSY]);
+	add_amount(&who->energy, energy, p->p[PROCESS_ENERGY]);
+	raise_amount(&who->memory_peak, p->v[PROCESS_MEMORY_PEAK], p->p[PROCESS_MEMORY_PEAK]);
+	/* Each once: 1 where it is new, in grown()'s sense. */
+	who->processes +=
+		grown(account, key_hash("process", device, "", number), 1, true) > 0 || account->frames == 0;
+	who->ended += p->exited;
+}
+
+static void account_allocation(struct account *account, const struct snapshot *s, const struct allocated *a)
+{
+	const struct entity *e = &s->entities[a->entity];
+	struct whose w = { a->kind, a->id, a->pod_uid, a->namespace, a->pod, a->container, NULL, UINT32_MAX };
+	char id[700];
+	struct account_who *who;
+	double seconds, idle;
+
+	snprintf(id, sizeof(id), "%s/%s/%s/%s", a->id, a->namespace, a->pod, a->container);
+	seconds = grown(account, key_hash("allocated", id, e->id.uuid, e->id.gi ^ (uint64_t)e->id.ci << 32),
+			a->seconds, true);
+	idle = grown(account, key_hash("idle", id, e->id.uuid, e->id.gi ^ (uint64_t)e->id.ci << 32),
+		     a->idle_seconds, true);
+	who = a->kind == WORKLOAD_NONE ? NULL : who_of(account, &w);
+	if (!who)
+		return;
+	add_amount(&who->allocated, seconds,
+		   a->estimated ? PRESENCE_PRESENT | PRESENCE_ESTIMATED : PRESENCE_PRESENT);
+	add_amount(&who->idle, idle, a->idle_p);
+}
+
+static void account_use(struct account *account, const struct snapshot *s, const struct traced_use *use)
+{
+	const struct workload_name *name =
+		use->name < s->workload_names_n ? &s->workload_names[use->name] : NULL;
+	struct whose w = { .namespace = "", .pod = "", .container = "", .uid = UINT32_MAX };
+	struct account_who *who;
+	double launches, errors;
+
+	if (!name)
+		return;
+	w.kind = name->kind;
+	w.id = name->id;
+	w.pod_uid = name->pod_uid;
+	if (name->owner) {
+		w.namespace = name->owner->namespace;
+		w.pod = name->owner->pod;
+		w.container = name->owner->container;
+	}
+	launches =
+		grown(account, key_hash("launches", w.id, use->uuid, w.kind), use->v[TRACED_LAUNCHES], true);
+	errors = grown(account, key_hash("errors", w.id, use->uuid, w.kind), use->v[TRACED_ERRORS], true);
+	who = who_of(account, &w);
+	if (!who)
+		return;
+	add_amount(&who->launches, launches, use->p[TRACED_LAUNCHES]);
+	add_amount(&who->errors, errors, use->p[TRACED_ERRORS]);
+}
+
+/* ---- XIDs, calls, kernels, operators ---- */
+
+static void account_xid(struct account *account, const struct snapshot *s, const struct xid *xid)
+{
+	const char *uuid = xid->entity < s->entities_n ? s->entities[xid->entity].id.uuid : "";
+	double count =
+		grown(account, key_hash("xid", xid->pci_bus_id, "", xid->code), (double)xid->count, true);
+	struct account_xid *list;
+
+	if (count <= 0)
+		return;
+	for (uint32_t i = 0; i < account->xids_n; i++) {
+		struct account_xid *known = &account->xids[i];
+
+		if (STRV_EQ(known->pci_bus_id, xid->pci_bus_id) && known->code == xid->code) {
+			known->count += count;
+			known->last_real_ns = xid->last_real_ns;
+			return;
+		}
+	}
+	list = with_room(account->xids, account->xids_n, &account->xids_room, XIDS_MAX, sizeof(*list));
+	if (!list) {
+		account->left_out++;
+		return;
+	}
+	account->xids = list;
+	list = &list[account->xids_n++];
+	*list = (struct account_xid){ .code = xid->code, .count = count, .last_real_ns = xid->last_real_ns };
+	snprintf(list->uuid, sizeof(list->uuid), "%s", uuid);
+	snprintf(list->pci_bus_id, sizeof(list->pci_bus_id), "%s", xid->pci_bus_id);
+}
+
+static struct account_item *item_of(struct account *account, struct account_items *items, const char *name)
+{
+	struct account_item *list;
+
+	for (uint32_t i = 0; i < items->n; i++)
+		if (STRV_EQ(items->list[i].name, name))
+			return &items->list[i];
+	list = with_room(items->list, items->n, &items->room, ITEMS_MAX, sizeof(*list));
+	if (!list) {
+		account->left_out++;
+		return NULL;
+	}
+	items->list = list;
+	list = &list[items->n++];
+	*list = (struct account_item){ 0 };
+	snprintf(list->name, sizeof(list->name), "%s", name);
+	utf8_sanitize(list->name);
+	return list;
+}
+
+static void account_call(struct account *account, const struct traced_call *call)
+{
+	bool nccl = call->layer && STRV_EQ(call->layer, "nccl");
+	const char *library = call->library ? call->library : "";
+	double count = grown(account, key_hash("call", call->api, library, 0), (double)call->count, true);
+	double errors = grown(account, key_hash("call", call->api, library, 1), (double)call->errors, true);
+	double bytes = grown(account, key_hash("call", call->api, library, 2), (double)call->bytes, true);
+	double seconds = grown(account, key_hash("call", call->api, library, 3), call->seconds, true);
+	struct account_item *item;
+
+	if (count <= 0)
+		return;
+	item = item_of(account, nccl ? &account->collectives : &account->calls, call->api);
+	if (!item)
+		return;
+	item->count += count;
+	item->errors += errors;
+	item->bytes += bytes;
+	item->seconds += seconds;
+}
+
+static void account_kernel(struct account *account, const struct traced_kernel *kernel,
+		       const struct traced_process *p)
+{
+	const char *name = kernel->kernel ? kernel->kernel->brief : "(others)";
+	const char *symbol = kernel->kernel ? kernel->kernel->symbol : "";
+	uint64_t number = (uint64_t)p->id.pid << 32 ^ p->id.start_ticks;
+	double count = grown(account, key_hash("kernel", symbol, kernel->uuid, number),
+			     (double)kernel->all.launches, true);
+	double seconds =
+		grown(account, key_hash("kernel s", symbol, kernel->uuid, number), kernel->all.seconds, true);
+	struct account_item *item = count > 0 ? item_of(account, &account->kernels, name) : NULL;
+
+	if (!item)
+		return;
+	item->count += count;
+	item->seconds += seconds;
+}
+
+static void account_operator(struct account *account, const struct traced_operator *operator)
+{
+	double count =
+		grown(account,
+		      key_hash("operator", operator->name, "", 0), operator->v[OPERATOR_METRIC_CALLS], true);
+	double seconds =
+		grown(account, key_hash("operator", operator->name, "", 1), operator->v[OPERATOR_METRIC_BUSY],
+		      true);
+	struct account_item *item =
+		count > 0 && *operator->name ? item_of(account, &account->operators, operator->name) : NULL;
+
+	if (!item)
+		return;
+	item->count += count;
+	item->seconds += seconds;
+}
+
+static void account_trace(struct account *account, const struct snapshot *s)
+{
+	const struct trace_view *view = s->trace;
+
+	if (!view || !view->enabled)
+		return;
+	account->traced = true;
+	for (uint32_t i = 0; i < view->all_calls_n; i++)
+		account_call(account, &view->all_calls[i]);
+	for (uint32_t i = 0; i < view->kernels_n; i++)
+		account_kernel(account, &view->kernels[i], &view->processes[view->kernels[i].process]);
+	for (uint32_t i = 0; i < view->operators_n; i++)
+		account_operator(account, &view->operators[i]);
+}
+
+/* ---- snapshots ---- */
+
+static void account_time(struct account *account, const struct snapshot *s, int64_t period_ns)
+{
+	int64_t step_ns = s->boot_ns - account->boot_ns;
+
+	if (account->frames == 0) {
+		account->first_real_ns = s->real_ns;
+	} else if (step_ns >= 0 && step_ns <= 3 * period_ns) {
+		account->covered_seconds += (double)step_ns / 1e9;
+	} else {
+		/* Of a machine that was started again only the wall clock tells. */
+		step_ns = step_ns < 0 ? s->real_ns - account->last_real_ns : step_ns;
+		account->missing_seconds += MAX((double)step_ns, 0.0) / 1e9;
+	}
+	account->boot_ns = s->boot_ns;
+	account->last_real_ns = s->real_ns;
+	account->simulated |= s->simulated;
+	memcpy(account->hostname, s->hostname, sizeof(account->hostname));
+}
+
+int account_add(struct account *account, const struct snapshot *s, int64_t period_ns)
+{
+	account_time(account, s, period_ns);
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		account_gpu(account, s, &s->entities[i]);
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		account_process(account, s, &s->processes[i]);
+	for (uint32_t i = 0; i < s->exited_n; i++)
+		account_process(account, s, &s->exited[i]);
+	for (uint32_t i = 0; i < s->allocated_n; i++)
+		account_allocation(account, s, &s->allocated[i]);
+	for (uint32_t i = 0; i < s->traced_uses_n; i++)
+		account_use(account, s, &s->traced_uses[i]);
+	for (uint32_t i = 0; i < s->xids_n; i++)
+		account_xid(account, s, &s->xids[i]);
+	account_trace(account, s);
+	account->frames++;
+	return 0;
+}
+
+static int by_busy(const void *a, const void *b)
+{
+	const struct account_who *x = a, *y = b;
+
+	if (x->busy.value != y->busy.value)
+		return x->busy.value > y->busy.value ? -1 : 1;
+	return strcmp(x->id, y->id);
+}
+
+static int by_item_time(const void *a, const void *b)
+{
+	const struct account_item *x = a, *y = b;
+
+	if (x->seconds != y->seconds)
+		return x->seconds > y->seconds ? -1 : 1;
+	return x->count > y->count ? -1 : x->count < y->count;
+}
+
+static void sort_items(struct account_items *items)
+{
+	if (items->n > 0)
+		qsort(items->list, items->n, sizeof(*items->list), by_item_time);
+}
+
+void account_finish(struct account *account)
+{
+	if (account->who_n > 0)
+		qsort(account->who, account->who_n, sizeof(*account->who), by_busy);
+	sort_items(&account->calls);
+	sort_items(&account->collectives);
+	sort_items(&account->kernels);
+	sort_items(&account->operators);
+}
+
+int account_new(const struct selection *selection, int64_t since_ns, int64_t until_ns,
+		struct account **ret_account)
+{
+	struct account *account = calloc(1, sizeof(*account));
+
+	if (account) {
+		account->gpus = calloc(GPUS_MAX, sizeof(*account->gpus));
+		account->counters = calloc(1, sizeof(*account->counters));
+	}
+	if (!account || !account->gpus || !account->counters) {
+		account_free(account);
+		return -ENOMEM;
+	}
+	account->selection = *selection;
+	account->since_ns = since_ns;
+	account->until_ns = until_ns;
+	*ret_account = account;
+	return 0;
+}
+
+void account_free(struct account *account)
+{
+	if (!account)
+		return;
+	if (account->counters) {
+		hashmap_done(&account->counters->by);
+		free(account->counters->last);
+	}
+	free(account->counters);
+	free(account->gpus);
+	free(account->who);
+	free(account->xids);
+	free(account->calls.list);
+	free(account->collectives.list);
+	free(account->kernels.list);
+	free(account->operators.list);
+	free(account);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "cmd/recording/document.h"
+#include "cmd/recording/moment.h"
+#include "cmd/recording/report.h"
+#include "view/fixture.h"
+
+#define SECOND INT64_C(1000000000)
+
+/* ---- times ---- */
+
+static void test_moments(_unused_ void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t seconds;
+	} good[] = {
+		{ "2026-01-31", 1769817600 },
+		{ "2026-01-31T23:59", 1769903940 },
+		{ "2026-01-31 23:59:07Z", 1769903947 },
+		{ "2026-02-01T00:59+01:00", 1769903940 },
+		{ "10m", 1769903340 },
+	};
+	static const char *const bad[] = { "",
+					   "now",
+					   "2026-13-01",
+					   "2026-01-31T24:00",
+					   "2026-01-31T1:2:3x",
+					   "-10m",
+					   "2026-01-31T23:59+1",
+					   "99999999999h",
+					   "2026-01-31T23:59:" };
+	int64_t ns;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_int_equal(moment_parse(good[i].text, 1769903940 * SECOND, &ns), 0);
+		assert_int_equal(ns, good[i].seconds * SECOND);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_true(moment_parse(bad[i], 1769903940 * SECOND, &ns) < 0);
+}
+
+/* ---- documents ---- */
+
+static void make_document(enum document_format format, struct strbuf *out)
+{
+	static const char *const headings[] = { "<NAME", "COUNT" };
+	struct document d;
+
+	strbuf_init(out, 0);
+	document_begin(&d, format, "A <report>", out);
+	document_heading(&d, "Part");
+	document_table(&d, 2, headings);
+	document_cell(&d, "<script>alert(1)</script>|\x1b[31m\n\xff");
+	document_cell(&d, "%d", 12);
+	document_table_end(&d, "None.");
+	document_table(&d, 2, headings);
+	document_table_end(&d, "None.");
+	document_raw(&d, "<svg></svg>");
+	document_end(&d);
+}
+
+static void test_hostile_names(_unused_ void **state)
+{
+	struct strbuf out;
+
+	make_document(DOCUMENT_HTML, &out);
+	assert_null(strstr(out.data, "<script"));
+	assert_non_null(strstr(out.data, "&lt;script&gt;alert(1)&lt;/script&gt;|?[31m??"));
+	assert_non_null(strstr(out.data, "<svg>"));
+	assert_non_null(strstr(out.data, "default-src 'none'"));
+	strbuf_done(&out);
+	make_document(DOCUMENT_MARKDOWN, &out);
+	assert_non_null(strstr(out.data, "\\<script\\>alert(1)\\</script\\>\\|?\\[31m??"));
+	assert_null(strstr(out.data, "<svg>"));
+	strbuf_done(&out);
+	make_document(DOCUMENT_TEXT, &out);
+	assert_null(strchr(out.data, '\x1b'));
+	assert_non_null(strstr(out.data, "None.\n"));
+	strbuf_done(&out);
+}
+
+/* ---- accounts ---- */
+
+static struct account *new_account(const struct selection *selection)
+{
+	struct account *account;
+
+	assert_int_equal(account_new(selection, 0, INT64_MAX / 2, &account), 0);
+	return account;
+}
+
+static void later(struct snapshot *s, double seconds)
+{
+	s->boot_ns += (int64_t)(seconds * 1e9);
+	s->real_ns += (int64_t)(seconds * 1e9);
+}
+
+static const struct account_who *find_who(const struct account *account, enum workload_kind kind,
+					  const char *id)
+{
+	for (uint32_t i = 0; i < account->who_n; i++)
+		if (account->who[i].kind == kind && STRV_EQ(account->who[i].id, id))
+			return &account->who[i];
+	return NULL;
+}
+
+static void test_differences_are_added_up(_unused_ void **state)
+{
+	const struct selection everybody = { .uid = UINT32_MAX };
+	struct account *account = new_account(&everybody);
+	struct snapshot *s = fixture_small();
+	const struct account_who *job;
+
+	account_add(account, s, SECOND);
+	assert_true(account->gpus[0].busy.known);
+	assert_true(account->gpus[0].busy.value == 0); /* what was before is not of this time */
+	later(s, 1);
+	s->entities[0].id.v[SLOT_BUSY_GPU] += 0.5;
+	s->processes[1].v[PROCESS_BUSY] += 0.25; /* of the job 4711 */
+	account_add(account, s, SECOND);
+	later(s, 1);
+	s->entities[0].id.v[SLOT_BUSY_GPU] = 0.125; /* the agent was started again */
+	account_add(account, s, SECOND);
+	later(s, 3600); /* nothing was recorded */
+	account_add(account, s, SECOND);
+	account_finish(account);
+	assert_true(account->gpus[0].busy.value == 0.625);
+	assert_true(account->gpus[0].energy.estimated);
+	assert_true(account->covered_seconds == 2 && account->missing_seconds == 3600);
+	job = find_who(account, WORKLOAD_JOB, "4711");
+	assert_non_null(job);
+	assert_true(job->busy.value == 0.25);
+	assert_int_equal(job->processes, 1);
+	assert_false(job->launches.known);
+	account_free(account);
+	fixture_free(s);
+}
+
+/* A process that comes later is counted from its beginning, also by its exit record alone. */
+static void test_who_came_and_went(_unused_ void **state)
+{
+	const struct selection everybody = { .uid = UINT32_MAX };
+	struct account *account = new_account(&everybody);
+	struct snapshot *s = fixture_small();
+	uint32_t exited = s->exited_n;
+	const struct account_who *who;
+
+	s->exited_n = 0;
+	account_add(account, s, SECOND);
+	later(s, 1);
+	s->exited_n = exited;
+	s->exited[0].workload = 0;
+	account_add(account, s, SECOND);
+	s->exited_n = 0;
+	later(s, 1);
+	account_add(account, s, SECOND);
+	account_finish(account);
+	who = find_who(account, WORKLOAD_CONTAINER, s->workloads[0].id);
+	assert_non_null(who);
+	assert_true(who->busy.value == 90);
+	assert_int_equal(who->ended, 1);
+	assert_int_equal(who->processes, 2);
+	account_free(account);
+	fixture_free(s);
+}
+
+static void test_only_who_is_selected(_unused_ void **state)
+{
+	const struct selection pod = { .pod = "ml/train-0", .uid = UINT32_MAX };
+	struct account *account = new_account(&pod);
+	struct snapshot *s = fixture_small();
+
+	account_add(account, s, SECOND);
+	account_finish(account);
+	for (uint32_t i = 0; i < account->who_n; i++)
+		assert_string_equal(account->who[i].pod, "train-0");
+	assert_true(account->who_n > 0);
+	assert_true(account_selects(account));
+	account_free(account);
+	fixture_free(s);
+}
+
+static void test_reports(_unused_ void **state)
+{
+	const struct selection everybody = { .uid = UINT32_MAX };
+	const struct report_price price = { .of_kwh = 0.5, .currency = "EUR" };
+	struct account *account = new_account(&everybody);
+	struct snapshot *s = fixture_traced();
+	struct report_sum sums[REPORT_SUMS];
+	struct document d;
+	struct strbuf out;
+	json_t *json;
+
+	account_add(account, s, SECOND);
+	later(s, 1);
+	s->trace->all_calls[0].count += 7;
+	account_add(account, s, SECOND);
+	account_finish(account);
+	assert_int_equal(account->calls.n, 1);
+	assert_true(account->calls.list[0].count == 7);
+	assert_true(report_sums(account, sums) <= REPORT_SUMS);
+	json = report_json(account, &price);
+	assert_int_equal(json_array_size(json_object_get(json, "calls")), 1);
+	json_decref(json);
+	strbuf_init(&out, 0);
+	document_begin(&d, DOCUMENT_HTML, "Report", &out);
+	report_write(account, &price, &d);
+	document_end(&d);
+	assert_null(strstr(out.data, "<script"));
+	assert_null(strstr(out.data, "http://"));
+	assert_null(strstr(out.data, "https://"));
+	strbuf_done(&out);
+	account_free(account);
+	fixture_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_differences_are_added_up),
+		cmocka_unit_test(test_who_came_and_went),
+		cmocka_unit_test(test_only_who_is_selected),
+		cmocka_unit_test(test_reports),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
