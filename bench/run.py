@@ -26,6 +26,7 @@ BENCHES = {
     "kube_api": "Asking the Kubernetes API: this node's pods, and thousands of another",
     "trace_probes": "Tracing: what a probe costs the traced thread",
     "trace_stacks": "Tracing: the stack of functions at a call",
+    "analysis": "Analysis: what is found of what is wrong, in programs made by chance",
     "timelines": "Tracing: timelines (gpusonde trace --timeline)",
     "arm64_cost": "Tracing on arm64, in a virtual machine under qemu's software emulation",
     "trace_attach": "Tracing: 300 probes come and go",

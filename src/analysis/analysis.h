@@ -140,7 +140,7 @@ struct analysis_finding {
 	uint32_t subject; /* text: operation, kernel, reason, ...; 0: none */
 	uint64_t communicator; /* 0: none */
 	uint64_t begin_ns, end_ns; /* what was seen of it: the place in a timeline */
-	uint64_t reported_ns; /* when the rule said so last */
+	uint64_t told_ns, reported_ns; /* when the rule said so first, and last */
 	uint64_t stack; /* 0: none */
 	double confidence; /* 0 to 1, docs/analysis.md */
 	uint32_t without; /* bits of enum analysis_evidence that would have made it surer */

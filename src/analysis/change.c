@@ -9,6 +9,7 @@
 
 #define HAZARD (1.0 / 250) /* of a change at an observation */
 #define SURE 0.9
+#define CLEARLY 5.0 /* standard errors */
 /* The prior: worth so many observations of the mean, and of the variance. */
 #define PRIOR_MEAN 0.01
 #define PRIOR_SHAPE 1.0
@@ -113,24 +114,71 @@ static const struct change_run *begun_lately(const struct change *c)
 	return sum > SURE ? best : NULL;
 }
 
+/* The newest @n observations but the first @skip of them, sorted. */
+static void sort_newest(const struct change *c, uint32_t skip, uint32_t n,
+			double sorted[static CHANGE_RECENT])
+{
+	for (uint32_t i = 0; i < n; i++)
+		sorted[i] = c->newest[(c->seen - 1 - skip - i) % CHANGE_RECENT];
+	qsort(sorted, n, sizeof(*sorted), compare_value);
+}
+
+static double mean_of(const double *values, uint32_t n)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += values[i];
+	return sum / n;
+}
+
+struct change_before {
+	uint32_t n;
+	double mean, deviation;
+};
+
+/* Those before the newest @n, without the greatest twentieth: pauses. */
+static struct change_before look_before(const struct change *c, uint32_t n)
+{
+	uint32_t there = (uint32_t)MIN(c->seen, (uint64_t)CHANGE_RECENT) - n, kept = there - there / 20;
+	struct change_before before = { .n = kept };
+	double sorted[CHANGE_RECENT], squares = 0;
+
+	sort_newest(c, n, there, sorted);
+	before.mean = mean_of(sorted, kept);
+	for (uint32_t i = 0; i < kept; i++)
+		squares += (sorted[i] - before.mean) * (sorted[i] - before.mean);
+	before.deviation = sqrt(squares / kept);
+	return before;
+}
+
 bool change_add(struct change *c, double x, double least)
 {
+	double sorted[CHANGE_RECENT], median, mean;
 	const struct change_run *run;
+	struct change_before before;
+	uint32_t n;
 
-	if (c->seen < CHANGE_FIRST) {
-		c->first[c->seen++] = x;
+	c->newest[c->seen++ % CHANGE_RECENT] = x;
+	if (c->seen <= CHANGE_FIRST) {
+		c->first[c->seen - 1] = x;
 		if (c->seen == CHANGE_FIRST)
 			make_prior(c);
 		return false;
 	}
-	c->seen += c->seen < UINT32_MAX;
 	add_to_runs(c, x);
 	run = begun_lately(c);
 	if (!run || run->n < CHANGE_CONFIRM)
 		return false;
-	if (fabs(run->mean - c->after) < least)
+	n = (uint32_t)run->n;
+	sort_newest(c, 0, n, sorted);
+	median = sorted[n / 2];
+	mean = mean_of(sorted, n);
+	before = look_before(c, n);
+	least = MAX(least, CLEARLY * before.deviation * sqrt(1.0 / n + 1.0 / before.n));
+	if (fabs(median - c->after) < least || fabs(mean - before.mean) < least)
 		return false;
 	c->before = c->after;
-	c->after = run->mean;
+	c->after = median;
 	return true;
 }

@@ -76,15 +76,18 @@ void finding_report(struct analysis *a, const struct analysis_finding *finding)
 	if (known) {
 		uint64_t begin_ns = MIN(known->begin_ns, finding->begin_ns);
 		double confidence = MAX(known->confidence, finding->confidence);
+		uint64_t told_ns = known->told_ns;
 
 		*known = *finding;
 		known->begin_ns = begin_ns;
 		known->confidence = confidence;
+		known->told_ns = told_ns;
 	} else {
 		known = add_finding(a);
 		if (!known)
 			return;
 		*known = *finding;
+		known->told_ns = a->newest_ns;
 	}
 	known->active = true;
 	known->reported_ns = a->newest_ns;

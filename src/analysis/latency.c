@@ -31,6 +31,9 @@ enum {
 #define REFIT_NS (3600 * (uint64_t)NSEC_PER_SEC)
 #define FORGET_NS (3600 * (uint64_t)NSEC_PER_SEC)
 #define DEVIATIONS (5 * 1.4826) /* of the median absolute deviation: five standard ones of a normal's */
+#define EXACT_BYTES 0.01 /* of the logarithm */
+#define EXACT_UTILIZATION 0.05
+#define EXACT_CLOCK 0.02 /* of the highest */
 #define SHIFT_SLACK 0.1 /* of a weight */
 #define SHIFT_LIMIT 15.0 /* of the cumulative sum */
 
@@ -106,7 +109,11 @@ static uint8_t size_class(uint64_t bytes)
 static struct latency_model *model_get(struct latency *l, const struct analysis_event *event, bool wide)
 {
 	uint8_t class = wide ? 0 : size_class(event->bytes);
-	const uint64_t parts[] = { event->node, event->pid, event->kind, event->name, class, wide };
+	/* A collective's call and its work on the device are two things. */
+	bool of_device = event->flags & ANALYSIS_TRUE;
+	const uint64_t parts[] = {
+		event->node, event->pid, event->kind, event->name, class, wide, of_device
+	};
 	uint64_t key = hash_bytes_secret(parts, sizeof(parts));
 	struct latency_model *m;
 	uint32_t index;
@@ -247,15 +254,31 @@ static void summarize(struct latency_model *m)
 	m->several = (double)sorted[n - 1 - n / 100] > DEVIATIONS * m->deviation;
 }
 
+/* The driver's figures are means of a while, and one holds for many calls: they are no modes of their own. */
+static void set_floors(const struct latency_model *m, double floors[static MIXTURE_DIMENSIONS])
+{
+	uint32_t d = 0;
+
+	floors[d++] = MIXTURE_FLOOR;
+	if (m->has_bytes)
+		floors[d++] = EXACT_BYTES * EXACT_BYTES;
+	if (m->has_utilization)
+		floors[d++] = EXACT_UTILIZATION * EXACT_UTILIZATION;
+	if (m->has_clock)
+		floors[d] = EXACT_CLOCK * EXACT_CLOCK;
+}
+
 static void fit(struct latency *l, struct latency_model *m, uint64_t now_ns)
 {
+	double floors[MIXTURE_DIMENSIONS];
 	bool due = !m->fitted || m->shifted || now_ns - m->fitted_ns >= REFIT_NS;
 
 	if (!due || m->sampled < MIXTURE_OBSERVATIONS || l->fits_left == 0)
 		return;
+	set_floors(m, floors);
 	l->fits_left--;
 	/* One that cannot be fitted takes another sample. */
-	if (mixture_fit(m->sample, m->sampled, m->dimensions, &m->mixture) == 0) {
+	if (mixture_fit(m->sample, m->sampled, m->dimensions, floors, &m->mixture) == 0) {
 		m->fitted = true;
 		m->shifted = false;
 		memset(m->more, 0, sizeof(m->more));
@@ -407,7 +430,8 @@ static void model_event(struct analysis *a, struct latency *l, struct latency_mo
 	flag(a, m, event, slow);
 	if (!slow || !m->fitted)
 		offer(l, m, x);
-	if (m->fitted && !m->shifted && !slow)
+	/* What a GPU's use and clock are lasts: weights of modes by these shift all the time. */
+	if (m->fitted && !m->wide && !m->shifted && !slow)
 		follow_weights(a, m, event, x);
 	if (!m->fitted)
 		summarize(m);

@@ -7,16 +7,23 @@
 
 #include "base/macro.h"
 
-enum { ITERATIONS_MAX = 200, RESTARTS = 3 };
-#define VARIANCE_FLOOR 1e-6
+enum {
+	ITERATIONS_MAX = 200,
+	RESTARTS = 3,
+	EVERY = 4, /* restarts are tried on every fourth observation, and the best goes on with all */
+	WORSE_MAX = 2, /* numbers of components in a row that are no better: more are not tried */
+};
+#define COSTS 0.0953 /* ln(1.1): what is less than a tenth slower is not worth a word */
 #define GAIN_MIN 1e-3 /* of the log-likelihood, by an iteration */
 #define CRITERION_MARGIN 10.0 /* by which another component must be better */
+#define NOTHING 36.0 /* exp(-36) adds nothing to a double near 1 */
 #define RARE 0.001 /* share of the observations below the threshold */
 
 struct sample {
 	const float *x;
 	uint32_t n, d;
 	uint32_t *order; /* of the observations, by one dimension */
+	double floor[MIXTURE_DIMENSIONS];
 };
 
 /* ---- density ---- */
@@ -32,63 +39,72 @@ static void set_factors(struct mixture *m)
 	}
 }
 
-/* ln of weight times density from dimension @first on (0 or 1), of each component; returns their sum's. */
-static double log_terms_from(const struct mixture *m, uint32_t first, const float *x,
-			     double terms[static MIXTURE_COMPONENTS])
+/*
+ * The probability of each component to have made the observation, by its dimensions from @first on (0 or 1);
+ * returns ln of the density of all.
+ */
+static double share_out(const struct mixture *m, uint32_t first, const float *x,
+			double shares[static MIXTURE_COMPONENTS])
 {
 	double greatest = -INFINITY, sum = 0;
 
 	for (uint32_t k = 0; k < m->components; k++) {
-		terms[k] = first == 0 ? m->factor[k] : m->factor_others[k];
+		shares[k] = first == 0 ? m->factor[k] : m->factor_others[k];
 		for (uint32_t d = first; d < m->dimensions; d++) {
 			double away = (double)x[d] - m->mean[k][d];
 
-			terms[k] -= 0.5 * away * away / m->variance[k][d];
+			shares[k] -= 0.5 * away * away / m->variance[k][d];
 		}
-		greatest = MAX(greatest, terms[k]);
+		greatest = MAX(greatest, shares[k]);
+	}
+	for (uint32_t k = 0; k < m->components; k++) {
+		shares[k] = shares[k] > greatest - NOTHING ? exp(shares[k] - greatest) : 0;
+		sum += shares[k];
 	}
 	for (uint32_t k = 0; k < m->components; k++)
-		sum += exp(terms[k] - greatest);
+		shares[k] /= sum;
 	return greatest + log(sum);
-}
-
-static double log_terms(const struct mixture *m, const float *x, double terms[static MIXTURE_COMPONENTS])
-{
-	return log_terms_from(m, 0, x, terms);
 }
 
 double mixture_log_density(const struct mixture *mixture, const float *observation)
 {
-	double terms[MIXTURE_COMPONENTS];
+	double shares[MIXTURE_COMPONENTS];
 
-	return log_terms(mixture, observation, terms);
+	return share_out(mixture, 0, observation, shares);
 }
 
 void mixture_responsibilities(const struct mixture *mixture, const float *observation,
 			      double ret_of[static MIXTURE_COMPONENTS])
 {
-	double all = log_terms(mixture, observation, ret_of);
+	memset(ret_of, 0, MIXTURE_COMPONENTS * sizeof(*ret_of));
+	share_out(mixture, 0, observation, ret_of);
+}
 
-	for (uint32_t k = 0; k < MIXTURE_COMPONENTS; k++)
-		ret_of[k] = k < mixture->components ? exp(ret_of[k] - all) : 0;
+/* Of the first dimension, given the others: an unusual GPU clock alone makes no latency unusual. */
+static double judged_density(const struct mixture *m, const float *x)
+{
+	double shares[MIXTURE_COMPONENTS], all = share_out(m, 0, x, shares);
+
+	return m->dimensions == 1 ? all : all - share_out(m, 1, x, shares);
 }
 
 /* The first dimension's mean, given the others. */
 static double expected_first(const struct mixture *m, const float *x)
 {
-	double terms[MIXTURE_COMPONENTS], all = log_terms_from(m, 1, x, terms), mean = 0;
+	double shares[MIXTURE_COMPONENTS], mean = 0;
 
+	share_out(m, 1, x, shares);
 	for (uint32_t k = 0; k < m->components; k++)
-		mean += exp(terms[k] - all) * m->mean[k][0];
+		mean += shares[k] * m->mean[k][0];
 	return mean;
 }
 
 bool mixture_is_slow(const struct mixture *mixture, const float *observation)
 {
-	double least = mixture->dimensions == 1 ? mixture->upper : expected_first(mixture, observation);
+	double least =
+		mixture->dimensions == 1 ? mixture->upper : expected_first(mixture, observation) + COSTS;
 
-	return (double)observation[0] > least &&
-	       mixture_log_density(mixture, observation) < mixture->threshold;
+	return (double)observation[0] > least && judged_density(mixture, observation) < mixture->threshold;
 }
 
 uint32_t mixture_fastest(const struct mixture *mixture)
@@ -136,7 +152,7 @@ static void moments(const struct sample *s, double mean[MIXTURE_DIMENSIONS],
 
 			squares += away * away;
 		}
-		variance[d] = squares / s->n + VARIANCE_FLOOR;
+		variance[d] = squares / s->n + s->floor[d];
 	}
 }
 
@@ -175,11 +191,10 @@ static double expect(const struct sample *s, const struct mixture *m,
 	memset(sums, 0, MIXTURE_COMPONENTS * sizeof(*sums));
 	for (uint32_t i = 0; i < s->n; i++) {
 		const float *x = s->x + (size_t)i * s->d;
-		double all = log_terms(m, x, of);
 
-		likelihood += all;
+		likelihood += share_out(m, 0, x, of);
 		for (uint32_t k = 0; k < m->components; k++) {
-			double share = exp(of[k] - all);
+			double share = of[k];
 
 			sums[k].n += share;
 			for (uint32_t d = 0; d < s->d; d++) {
@@ -210,7 +225,7 @@ static void maximize(const struct sample *s, const struct expected sums[static M
 
 			m->mean[kept][d] = m->mean[k][d] + moved;
 			m->variance[kept][d] =
-				MAX(sum->second[d] / sum->n - moved * moved, 0.0) + VARIANCE_FLOOR;
+				MAX(sum->second[d] / sum->n - moved * moved, 0.0) + s->floor[d];
 		}
 		m->weight[kept] = sum->n / s->n;
 		all += m->weight[kept++];
@@ -239,24 +254,25 @@ static double improve(const struct sample *s, struct mixture *m)
 	return likelihood;
 }
 
-static void best_of(const struct sample *s, uint32_t components, struct mixture *ret_mixture)
+/* @part: every EVERYth observation of @s. */
+static void best_of(const struct sample *s, const struct sample *part, uint32_t components,
+		    struct mixture *ret_mixture)
 {
-	double best = -INFINITY;
+	double best = -INFINITY, likelihood;
 
-	for (unsigned restart = 0; restart < RESTARTS; restart++) {
+	for (unsigned restart = 0; restart < (components == 1 ? 1 : RESTARTS); restart++) {
 		struct mixture m;
-		double likelihood;
 
-		place(s, components, restart, &m);
-		likelihood = improve(s, &m);
+		place(part, components, restart, &m);
+		likelihood = improve(part, &m);
 		if (likelihood > best) {
-			double parameters = m.components * (2.0 * s->d + 1) - 1;
-
-			m.criterion = parameters * log(s->n) - 2 * likelihood;
 			*ret_mixture = m;
 			best = likelihood;
 		}
 	}
+	likelihood = improve(s, ret_mixture);
+	ret_mixture->criterion =
+		(ret_mixture->components * (2.0 * s->d + 1) - 1) * log(s->n) - 2 * likelihood;
 }
 
 static int compare_double(const void *a, const void *b)
@@ -274,10 +290,10 @@ static int set_thresholds(const struct sample *s, struct mixture *m)
 	if (!densities)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->n; i++)
-		densities[i] = mixture_log_density(m, s->x + (size_t)i * s->d);
+		densities[i] = judged_density(m, s->x + (size_t)i * s->d);
 	qsort(densities, s->n, sizeof(*densities), compare_double);
 	m->threshold = densities[(uint32_t)(RARE * (s->n - 1))];
-	m->upper = m->mean[fastest][0] + 3 * sqrt(m->variance[fastest][0]);
+	m->upper = m->mean[fastest][0] + MAX(3 * sqrt(m->variance[fastest][0]), COSTS);
 	return 0;
 }
 
@@ -289,10 +305,26 @@ static bool are_finite(const float *x, size_t n)
 	return true;
 }
 
-int mixture_fit(const float *observations, uint32_t n, uint32_t dimensions, struct mixture *ret_mixture)
+static void choose_components(const struct sample *s, const struct sample *part, struct mixture *ret_mixture)
+{
+	for (uint32_t k = 1, worse = 0; k <= MIXTURE_COMPONENTS && worse < WORSE_MAX; k++) {
+		struct mixture m = { 0 };
+
+		best_of(s, part, k, &m);
+		worse++;
+		if (k == 1 || m.criterion < ret_mixture->criterion - CRITERION_MARGIN) {
+			*ret_mixture = m;
+			worse = 0;
+		}
+	}
+}
+
+int mixture_fit(const float *observations, uint32_t n, uint32_t dimensions, const double *floors,
+		struct mixture *ret_mixture)
 {
 	_cleanup_free_ uint32_t *order = NULL;
-	struct sample s = { .x = observations, .n = n, .d = dimensions };
+	_cleanup_free_ float *some = NULL;
+	struct sample s = { .x = observations, .n = n, .d = dimensions }, part;
 	struct mixture best = { 0 };
 	int r;
 
@@ -301,16 +333,18 @@ int mixture_fit(const float *observations, uint32_t n, uint32_t dimensions, stru
 	if (dimensions < 1 || dimensions > MIXTURE_DIMENSIONS ||
 	    !are_finite(observations, (size_t)n * dimensions))
 		return -EINVAL;
-	s.order = order = malloc(n * sizeof(*order));
-	if (!order)
+	for (uint32_t d = 0; d < dimensions; d++)
+		s.floor[d] = floors ? floors[d] : MIXTURE_FLOOR;
+	part = s;
+	part.n = n / EVERY;
+	part.order = order = malloc(part.n * sizeof(*order));
+	part.x = some = malloc((size_t)part.n * dimensions * sizeof(*some));
+	if (!order || !some)
 		return -ENOMEM;
-	for (uint32_t k = 1; k <= MIXTURE_COMPONENTS; k++) {
-		struct mixture m = { 0 };
-
-		best_of(&s, k, &m);
-		if (k == 1 || m.criterion < best.criterion - CRITERION_MARGIN)
-			best = m;
-	}
+	for (uint32_t i = 0; i < part.n; i++)
+		memcpy(some + (size_t)i * dimensions, observations + (size_t)i * EVERY * dimensions,
+		       dimensions * sizeof(*some));
+	choose_components(&s, &part, &best);
 	r = set_thresholds(&s, &best);
 	if (r < 0)
 		return r;

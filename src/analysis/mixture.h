@@ -20,6 +20,8 @@ enum {
 	MIXTURE_OBSERVATIONS_MIN = 50,
 };
 
+#define MIXTURE_FLOOR 1e-6
+
 /* The first dimension is the one that is judged: the logarithm of a latency. */
 struct mixture {
 	uint32_t components, dimensions;
@@ -29,15 +31,17 @@ struct mixture {
 	/* ln of weight and of the densities' factors: of all dimensions, and without the first */
 	double factor[MIXTURE_COMPONENTS], factor_others[MIXTURE_COMPONENTS];
 	double criterion; /* BIC */
-	double threshold; /* log-density: 0.1 % of the observations are below */
-	double upper; /* three standard deviations above the fastest component's mean */
+	double threshold; /* log-density, given the other dimensions: 0.1 % of the observations are below */
+	double upper; /* of the fastest component: three standard deviations, a tenth at least */
 };
 
 /*
- * @observations: @n times @dimensions. -ENODATA: fewer than MIXTURE_OBSERVATIONS_MIN; -EINVAL: not finite, or
+ * @observations: @n times @dimensions. @floors: of the variance in each dimension, by how exact it is; NULL:
+ * MIXTURE_FLOOR. -ENODATA: fewer than MIXTURE_OBSERVATIONS_MIN; -EINVAL: not finite, or
  * too many dimensions; -ENOMEM.
  */
-int mixture_fit(const float *observations, uint32_t n, uint32_t dimensions, struct mixture *ret_mixture);
+int mixture_fit(const float *observations, uint32_t n, uint32_t dimensions, const double *floors,
+		struct mixture *ret_mixture);
 
 double mixture_log_density(const struct mixture *mixture, const float *observation);
 /* The probability of each component to have made the observation. */

@@ -92,7 +92,7 @@ static struct process_usage *process_get(struct analysis *a, struct usage *u,
 }
 
 /* NULL: it has more devices than are kept. */
-static struct process_device *device_of(struct process_usage *p, uint32_t device)
+static struct process_device *process_device_of(struct process_usage *p, uint32_t device)
 {
 	for (uint32_t i = 0; i < p->devices_n; i++)
 		if (p->devices[i].device == device)
@@ -166,7 +166,7 @@ static void add_copy(struct process_usage *p, const struct analysis_event *event
 
 static void add_launch(struct process_usage *p, const struct analysis_event *event)
 {
-	struct process_device *device = event->device != 0 ? device_of(p, event->device) : NULL;
+	struct process_device *device = event->device != 0 ? process_device_of(p, event->device) : NULL;
 
 	if (device)
 		device->launches++;
@@ -197,7 +197,7 @@ static void add_of_process(struct process_usage *p, const struct analysis_event 
 
 static void add_figure_of_process(struct process_usage *p, const struct analysis_event *event)
 {
-	struct process_device *device = event->device != 0 ? device_of(p, event->device) : NULL;
+	struct process_device *device = event->device != 0 ? process_device_of(p, event->device) : NULL;
 
 	if (event->counter == ANALYSIS_COUNTER_PROCESS_MEMORY && device) {
 		device->memory = event->value;

@@ -46,6 +46,19 @@ static void says_nothing_of_less(void **state)
 	stream_end(&s);
 }
 
+/* Two modes: what most of a few observations are is often the other one. */
+static void two_modes(void **state)
+{
+	struct stream s = stream_begin(0);
+	struct change c = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 5000; i++)
+		assert_false(change_add(&c, (stream_random(&s) < 0.4 ? 1.3 : 1.0) + 0.02 * stream_normal(&s),
+					LEAST));
+	stream_end(&s);
+}
+
 static void outliers_are_no_change(void **state)
 {
 	struct stream s = stream_begin(0);
@@ -78,9 +91,8 @@ static void stays_finite(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_a_change),
-		cmocka_unit_test(says_nothing_of_less),
-		cmocka_unit_test(outliers_are_no_change),
+		cmocka_unit_test(finds_a_change),         cmocka_unit_test(says_nothing_of_less),
+		cmocka_unit_test(outliers_are_no_change), cmocka_unit_test(two_modes),
 		cmocka_unit_test(stays_finite),
 	};
 

@@ -24,7 +24,7 @@ static void finds_the_modes(void **state)
 
 	(void)state;
 	two_modes(&s, x);
-	assert_int_equal(mixture_fit(x, N, 1, &m), 0);
+	assert_int_equal(mixture_fit(x, N, 1, NULL, &m), 0);
 	assert_int_equal(m.components, 2);
 	assert_true(fabs(m.mean[mixture_fastest(&m)][0] - log(20e3)) < 0.01);
 	assert_true(fabs(m.weight[mixture_fastest(&m)] - 0.75) < 0.01);
@@ -47,7 +47,7 @@ static void one_mode_is_one_component(void **state)
 	(void)state;
 	for (unsigned i = 0; i < N; i++)
 		x[i] = (float)(10 + 0.1 * stream_normal(&s));
-	assert_int_equal(mixture_fit(x, N, 1, &m), 0);
+	assert_int_equal(mixture_fit(x, N, 1, NULL, &m), 0);
 	assert_int_equal(m.components, 1);
 	assert_true(fabs(m.mean[0][0] - 10) < 0.01);
 	assert_true(fabs(sqrt(m.variance[0][0]) - 0.1) < 0.01);
@@ -66,16 +66,17 @@ static void one_mode_is_one_component(void **state)
 static void equal_observations(void **state)
 {
 	struct mixture m;
-	float x[N], other = 10.1F;
+	float x[N], other = 10.2F, nearly = 10.05F;
 
 	(void)state;
 	for (unsigned i = 0; i < N; i++)
 		x[i] = 10;
-	assert_int_equal(mixture_fit(x, N, 1, &m), 0);
+	assert_int_equal(mixture_fit(x, N, 1, NULL, &m), 0);
 	assert_int_equal(m.components, 1);
 	assert_true(isfinite(m.threshold));
 	assert_false(mixture_is_slow(&m, &x[0]));
 	assert_true(mixture_is_slow(&m, &other));
+	assert_false(mixture_is_slow(&m, &nearly)); /* 5 % slower: unusual, and costs nothing */
 	/* Far away, densities are no numbers that exp() has, but logarithms are. */
 	other = 1e6F;
 	assert_true(isfinite(mixture_log_density(&m, &other)));
@@ -99,8 +100,8 @@ static void several_dimensions(void **state)
 		x[i][0] = latency[i] = (float)(log(100e3 / clock) + 0.03 * stream_normal(&s));
 		x[i][1] = (float)(clock + 0.01 * stream_normal(&s));
 	}
-	assert_int_equal(mixture_fit(x[0], N, 2, &m), 0);
-	assert_int_equal(mixture_fit(latency, N, 1, &alone), 0);
+	assert_int_equal(mixture_fit(x[0], N, 2, NULL, &m), 0);
+	assert_int_equal(mixture_fit(latency, N, 1, NULL, &alone), 0);
 	assert_int_equal(m.components, 2);
 
 	const float usual[] = { (float)log(200e3), 0.5F }, unusual[] = { (float)log(200e3), 1.0F };
@@ -120,7 +121,7 @@ static void responsibilities_are_probabilities(void **state)
 
 	(void)state;
 	two_modes(&s, x);
-	assert_int_equal(mixture_fit(x, N, 1, &m), 0);
+	assert_int_equal(mixture_fit(x, N, 1, NULL, &m), 0);
 	mixture_responsibilities(&m, &slow, of);
 	assert_true(of[1 - mixture_fastest(&m)] > 0.999);
 	assert_true(fabs(of[0] + of[1] + of[2] + of[3] + of[4] - 1) < 1e-9);
@@ -133,11 +134,11 @@ static void what_cannot_be_fitted(void **state)
 	float x[N] = { 0 };
 
 	(void)state;
-	assert_int_equal(mixture_fit(x, MIXTURE_OBSERVATIONS_MIN - 1, 1, &m), -ENODATA);
-	assert_int_equal(mixture_fit(x, N / 5, 5, &m), -EINVAL);
-	assert_int_equal(mixture_fit(x, N, 0, &m), -EINVAL);
+	assert_int_equal(mixture_fit(x, MIXTURE_OBSERVATIONS_MIN - 1, 1, NULL, &m), -ENODATA);
+	assert_int_equal(mixture_fit(x, N / 5, 5, NULL, &m), -EINVAL);
+	assert_int_equal(mixture_fit(x, N, 0, NULL, &m), -EINVAL);
 	x[7] = INFINITY;
-	assert_int_equal(mixture_fit(x, N, 1, &m), -EINVAL);
+	assert_int_equal(mixture_fit(x, N, 1, NULL, &m), -EINVAL);
 }
 
 int main(void)
