@@ -28,6 +28,7 @@ BENCHES = {
     "trace_stacks": "Tracing: the stack of functions at a call",
     "analysis": "Analysis: what is found of what is wrong, in programs made by chance",
     "timelines": "Tracing: timelines (gpusonde trace --timeline)",
+    "cupti": "True times by CUPTI: what the library in a program costs (simulated CUPTI)",
     "arm64_cost": "Tracing on arm64, in a virtual machine under qemu's software emulation",
     "trace_attach": "Tracing: 300 probes come and go",
     "trace_events": "Tracing: every call of a core that does nothing else",

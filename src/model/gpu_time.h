@@ -30,11 +30,14 @@ struct gpu_time {
 		copy_seconds; /* graphs are in the former, sets in the latter; sums, not unions */
 	double busy_seconds; /* in which any kernel or graph ran, within the slices */
 	double observed_seconds; /* of slices: the others say nothing */
+	double estimated_seconds; /* what tracing estimates of busy_seconds from outside; 0: nothing */
 	/* Of the process, in its first row: */
 	uint64_t lost; /* records that found no room on their way */
 	uint64_t dropped, unknown, bad; /* as in struct cupti_slice */
 	char comm[NCCL_COMM]; /* the process's name, "": not known; the agent sets it */
 };
 
+/* How far the estimate is from what was measured, as a share of the larger one; NAN: there is none. */
+double gpu_time_estimate_error(const struct gpu_time *row);
 /* "on", "over", "spent", "other", "no_library", "refused"; "" if it is not known. */
 const char *gpu_time_state(const struct gpu_time *row);

@@ -28,6 +28,9 @@ static json_t *json_row(struct json_maker *j, const struct gpu_time *row)
 	json_put(j, object, "kernel_seconds", json_number(row->kernel_seconds));
 	json_put(j, object, "copy_seconds", json_number(row->copy_seconds));
 	json_put(j, object, "busy_seconds", json_number(row->busy_seconds));
+	json_put(j, object, "busy_estimated_seconds",
+		 row->estimated_seconds > 0 ? json_number(row->estimated_seconds) : json_null());
+	json_put(j, object, "busy_estimate_error", json_number(gpu_time_estimate_error(row)));
 	json_put(j, object, "observed_seconds", json_number(row->observed_seconds));
 	json_put(j, object, "lost", json_count(row->lost));
 	json_put(j, object, "dropped", json_count(row->dropped));

@@ -2,6 +2,7 @@
 #include "view/gpu_time.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/macro.h"
@@ -90,6 +91,13 @@ static void row_lines(const struct gpu_time *row, const struct table_options *op
 		 row->pid, row->device, row->busy_seconds, row->observed_seconds,
 		 row->clock == CUPTI_CLOCK_OFFSET ? " (its own clock, offset measured)" : "", row->kernels,
 		 row->graphs, row->copies, row->sets);
+	table_line(options, out, COLOUR_NONE, text);
+	if (isnan(gpu_time_estimate_error(row)))
+		return;
+	snprintf(text, sizeof(text),
+		 "process %" PRIu32 ", device %" PRIu32
+		 ": estimated from outside ~%.3f s, %.0f %% from what was measured",
+		 row->pid, row->device, row->estimated_seconds, gpu_time_estimate_error(row) * 100);
 	table_line(options, out, COLOUR_NONE, text);
 }
 

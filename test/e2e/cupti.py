@@ -168,6 +168,9 @@ def test_in_gpusonde_trace():
     equal({round(k[of] * 1e6) for k in kernels.values() for of in ("least_seconds", "most_seconds")}, {US}, "durations")
     equal(round(process["busy_seconds"] * 1e6), 46 * US, "one after the other, so busy is their sum")
     assert process["busy_seconds"] <= process["observed_seconds"], process
+    # What is estimated from outside stands beside it, and how far it is off.
+    estimated, busy = process["busy_estimated_seconds"], process["busy_seconds"]
+    equal(round(process["busy_estimate_error"], 6), round(abs(estimated - busy) / max(estimated, busy), 6), "error of the estimate")
     equal((process["lost"], process["dropped"], process["unknown"], process["bad"]), (0, 0, 0, 0), "missing")
 
 

@@ -269,12 +269,17 @@ static void rows_of(struct trace_cupti *cupti, struct row_list *rows)
 }
 
 /* To be given to view_done(). */
-static int view_make(struct trace_cupti *cupti, const struct snapshot *node, struct row_list *rows,
+static int view_make(struct trace_cupti *cupti, const struct trace_kernels *traced, struct row_list *rows,
 		     struct gpu_time_view *view)
 {
 	struct timed_kernel *kernels;
 
 	rows_of(cupti, rows);
+	for (uint32_t i = 0; traced && i < rows->n; i++) {
+		struct gpu_time *row = &((struct gpu_time *)rows->list)[i];
+
+		row->estimated_seconds = trace_kernels_estimated(traced, row->pid, row->uuid);
+	}
 	kernels = calloc(cupti->kernels.n + 1U, sizeof(*kernels));
 	if (!kernels)
 		return -ENOMEM;
@@ -293,9 +298,12 @@ static int view_make(struct trace_cupti *cupti, const struct snapshot *node, str
 						    .correlated = sum->correlated };
 	}
 	qsort(kernels, cupti->kernels.n, sizeof(*kernels), most_time_first);
-	*view = (struct gpu_time_view){
-		rows->list, kernels, rows->n, cupti->kernels.n, cupti->kernels.dropped, node
-	};
+	*view = (struct gpu_time_view){ rows->list,
+					kernels,
+					rows->n,
+					cupti->kernels.n,
+					cupti->kernels.dropped,
+					traced ? trace_kernels_node(traced) : NULL };
 	return 0;
 }
 
@@ -310,7 +318,7 @@ int trace_cupti_table(struct trace_cupti *cupti, const struct trace_kernels *ker
 {
 	struct row_list rows = { .size = sizeof(struct gpu_time), .max = GPU_TIMES_MAX };
 	struct gpu_time_view view = { NULL, NULL, 0, 0, 0, NULL };
-	int r = view_make(cupti, kernels ? trace_kernels_node(kernels) : NULL, &rows, &view);
+	int r = view_make(cupti, kernels, &rows, &view);
 
 	if (r == 0)
 		r = table_gpu_time(&view, options, out);
@@ -318,11 +326,11 @@ int trace_cupti_table(struct trace_cupti *cupti, const struct trace_kernels *ker
 	return r;
 }
 
-int trace_cupti_json(struct trace_cupti *cupti, struct strbuf *out)
+int trace_cupti_json(struct trace_cupti *cupti, const struct trace_kernels *kernels, struct strbuf *out)
 {
 	struct row_list rows = { .size = sizeof(struct gpu_time), .max = GPU_TIMES_MAX };
 	struct gpu_time_view view = { NULL, NULL, 0, 0, 0, NULL };
-	int r = view_make(cupti, NULL, &rows, &view);
+	int r = view_make(cupti, kernels, &rows, &view);
 
 	if (r == 0)
 		r = json_gpu_time(&view, out);

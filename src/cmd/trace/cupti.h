@@ -27,8 +27,8 @@ int trace_cupti_to_timeline(struct trace_cupti *cupti, struct trace_timeline *ti
 /* What was measured of a kernel, on a device; 0: nothing. */
 uint64_t trace_cupti_kernel(const struct trace_cupti *cupti, uint32_t pid, const char *uuid,
 			    const char *symbol, double *ret_seconds);
-/* @kernels: has the node's GPUs; may be NULL. -ENOMEM/-E2BIG. */
+/* @kernels: has the node's GPUs and estimates; may be NULL. -ENOMEM/-E2BIG. */
 int trace_cupti_table(struct trace_cupti *cupti, const struct trace_kernels *kernels,
 		      const struct table_options *options, struct strbuf *out);
 /* The value of the member `cupti`. */
-int trace_cupti_json(struct trace_cupti *cupti, struct strbuf *out);
+int trace_cupti_json(struct trace_cupti *cupti, const struct trace_kernels *kernels, struct strbuf *out);

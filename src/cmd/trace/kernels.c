@@ -142,6 +142,30 @@ static int make_view(const struct trace_kernels *k, struct trace_view **ret_view
 	return 0;
 }
 
+static double estimated_in(const struct traced_kernel *kernels, uint32_t n, const char *uuid)
+{
+	double seconds = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		seconds += STRV_EQ(kernels[i].uuid, uuid) ? kernels[i].all.seconds : 0;
+	return seconds;
+}
+
+double trace_kernels_estimated(const struct trace_kernels *k, uint32_t pid, const char *uuid)
+{
+	const struct trace_view *live = k->view;
+	double seconds = 0;
+
+	for (uint32_t i = 0; i < k->ended_n; i++)
+		if (k->ended[i].process.id.pid == pid)
+			seconds += estimated_in(k->ended[i].kernels, k->ended[i].process.kernels_n, uuid);
+	for (uint32_t i = 0; live && i < live->processes_n; i++)
+		if (!live->processes[i].exited && live->processes[i].id.pid == pid)
+			seconds += estimated_in(&live->kernels[live->processes[i].kernels_first],
+						live->processes[i].kernels_n, uuid);
+	return seconds;
+}
+
 /* A snapshot of the node's devices with the trace view; valid as long as the node's. */
 static int make_snapshot(const struct trace_kernels *k, struct snapshot *ret_snapshot)
 {

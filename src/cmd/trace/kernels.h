@@ -36,6 +36,8 @@ int trace_kernels_prepare(struct trace_kernels *kernels, const struct trace_cupt
 
 struct pipeline *trace_kernels_pipeline(struct trace_kernels *kernels);
 /* The newest snapshot of the node; NULL before trace_kernels_prepare(). */
+/* Time of all its kernels on a device, as estimated, those of graphs too. */
+double trace_kernels_estimated(const struct trace_kernels *kernels, uint32_t pid, const char *uuid);
 const struct snapshot *trace_kernels_node(const struct trace_kernels *kernels);
 
 /* The sink of the engine's events. */

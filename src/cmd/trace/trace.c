@@ -250,7 +250,7 @@ static int put_json(struct tracing *t)
 	}
 	if (r == 0 && t->cupti) {
 		strbuf_adds(&out, ",\"cupti\":");
-		r = trace_cupti_json(t->cupti, &out);
+		r = trace_cupti_json(t->cupti, t->kernels, &out);
 	}
 	if (r == 0 && t->blas) {
 		strbuf_adds(&out, ",\"blas\":");
