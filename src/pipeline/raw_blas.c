@@ -39,7 +39,7 @@ void raw_blas(const struct blas *blas, const struct trace_call *call, struct raw
 	case TRACE_OP_BLAS_LAYOUT:
 		number_add(raw, "rows", call->addr, NULL);
 		number_add(raw, "cols", call->stream, NULL);
-		number_add(raw, "type", call->kind, blas_type_name(call->kind));
+		number_add(raw, "data_type", call->kind, blas_type_name(call->kind));
 		break;
 	case TRACE_OP_BLAS_LAYOUT_SET:
 		number_add(raw, "attribute", call->kind, NULL);

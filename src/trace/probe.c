@@ -70,8 +70,11 @@
 #define TYPES_C TYPES(4, 0)
 #define TYPES_Z TYPES(5, 70)
 #define TYPES_H TYPES(2, 64)
-/* Bytes of struct cublasLtMatrixLayoutOpaque_t, and of that of a descriptor its first ones. */
-#define LAYOUT_BYTES 64
+/*
+ * Bytes of struct cublasLtMatrixLayoutOpaque_t that 11 to 13 allocate, not all that the header has; and of a
+ * descriptor's its first ones.
+ */
+#define LAYOUT_BYTES 56
 #define DESC_BYTES 16
 
 /* The pitch that the driver chose, times the extent's height and depth. */

@@ -247,6 +247,16 @@ def get_program(folder, requirement, name):
     os.chmod(f"{folder}/{name}", 0o755)
 
 
+def get_blas(folder, requirement):
+    """libcublas.so and libcublasLt.so, under their own names."""
+    with wheel_of(folder, requirement) as wheel:
+        for name in wheel.namelist():
+            if re.search(r"/lib/libcublas(Lt)?\.so\.\d+$", name):
+                take(wheel, name, f"{folder}/{os.path.basename(name)}")
+    if len(glob.glob(f"{folder}/libcublas*.so.*")) != 2:
+        raise Unavailable(f"{requirement}: looked for libcublas.so and libcublasLt.so in it, and found {sorted(os.listdir(folder))}")
+
+
 def get_python(folder, version):
     """Debian's newest interpreter of a version, and a program of that name that runs it with the C library it came with, whose loader is named as it is."""
     with side_apt("sid", "main", "amd64") as apt:
@@ -295,6 +305,9 @@ THINGS.update({f"cupti-{version}": (get_cupti, requirement) for version, require
     ("11.7", "nvidia-cuda-cupti-cu11==11.7.101"), ("11.8", "nvidia-cuda-cupti-cu11==11.8.87"), ("12.4", "nvidia-cuda-cupti-cu12==12.4.127"),
     ("12.9", "nvidia-cuda-cupti-cu12==12.9.79"), ("13.0", "nvidia-cuda-cupti==13.0.85"))})
 THINGS["nccl-arm64"] = (get_library, "nvidia-nccl-cu13", "libnccl.so.2", "aarch64")
+# Some 400 MB each.
+THINGS.update({f"cublas-{generation}": (get_blas, requirement) for generation, requirement in (
+    ("11", "nvidia-cublas-cu11==11.10.3.66"), ("12", "nvidia-cublas-cu12==12.1.3.1"))})
 # Some 20 MB each.
 THINGS.update({f"python-{version}": (get_python, version) for version in ("3.14", "3.15")})
 THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")

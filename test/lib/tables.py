@@ -55,6 +55,9 @@ TABLES = {
         "fetched": "download",
     }, "CPU operators, gradients, exceptions and data loaders run; its CUDA libraries are mapped and probed, NVIDIA's libcuda 550 finds no GPU. All is probed when each entry "
        "point is seen to be a breakpoint in the process's memory."),
+    "blas": Table("cuBLAS and cuDNN", "library", {
+        "arguments": "arguments and calls",
+    }, "The real libraries, without a GPU: every call fails, with its arguments in place."),
     "pythons": Table("CPython", "version", {
         "stacks": "stacks of Python functions",
         "limits": "large programs, and ends",

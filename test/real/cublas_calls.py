@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls NVIDIA's cuBLAS and cublasLt as a program would, without a device: every multiplication fails, with its arguments in place.
 
-    cublas_calls.py FOLDER
+    cublas_calls.py LIBCUBLAS LIBCUBLASLT
 """
 import ctypes
 import sys
@@ -21,8 +21,9 @@ def wides(*values):
 def old(cublas):
     op = ints(0, 1)
     cublas.cublasGemmEx(NULL, *op, *ints(100, 200, 300), NULL, NULL, *ints(14, 100), NULL, *ints(14, 300), NULL, NULL, *ints(14, 100, 68, -1))
-    cublas.cublasGemmStridedBatchedEx_64(NULL, *op, *wides(101, 201, 301), NULL, NULL, c_int(2), *wides(1, 7), NULL, c_int(2), *wides(1, 8), NULL, NULL,
-                                         c_int(2), *wides(1, 9, 12), *ints(68, -1))
+    if hasattr(cublas, "cublasGemmStridedBatchedEx_64"):  # from 12 on
+        cublas.cublasGemmStridedBatchedEx_64(NULL, *op, *wides(101, 201, 301), NULL, NULL, c_int(2), *wides(1, 7), NULL, c_int(2), *wides(1, 8), NULL, NULL,
+                                             c_int(2), *wides(1, 9, 12), *ints(68, -1))
     cublas.cublasGemmBatchedEx(NULL, *op, *ints(102, 202, 302), NULL, NULL, *ints(28, 1), NULL, *ints(29, 1), NULL, NULL, *ints(0, 1, 13, 68, -1))
     cublas.cublasSgemm_v2(NULL, *op, *ints(5, 6, 7), NULL, NULL, c_int(5), NULL, c_int(7), NULL, NULL, c_int(5))
     cublas.cublasZgemmStridedBatched(NULL, *op, *ints(8, 9, 10), NULL, NULL, c_int(5), *wides(1), NULL, c_int(7), *wides(2), NULL, NULL, c_int(5), *wides(3),
@@ -54,5 +55,6 @@ def new(lt):
     matmul(a)
 
 
-old(ctypes.CDLL(f"{sys.argv[1]}/libcublas.so"))
-new(ctypes.CDLL(f"{sys.argv[1]}/libcublasLt.so"))
+cublas_lt = ctypes.CDLL(sys.argv[2], ctypes.RTLD_GLOBAL)  # which the other one needs
+old(ctypes.CDLL(sys.argv[1]))
+new(cublas_lt)

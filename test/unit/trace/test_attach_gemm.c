@@ -93,7 +93,8 @@ static void matmul(_unused_ void *userdata)
 {
 	memcpy(copy, one, sizeof(copy));
 	memcpy(other, one, sizeof(other));
-	other[7]++;
+	copy[7]++; /* not a layout's any more */
+	other[6]++;
 	((matmul_fn *)probed)(NULL, desc, NULL, NULL, one, NULL, copy, NULL, NULL, NULL, NULL, other, NULL,
 			      NULL, 0, NULL);
 }
