@@ -46,6 +46,20 @@ int64_t clock_real_ns(void)
 	return now_ns(REAL);
 }
 
+void clock_offsets(struct clock_offsets *ret_offsets)
+{
+	struct clock_offsets best = { .error_ns = INT64_MAX };
+
+	for (unsigned i = 0; i < 5; i++) {
+		int64_t before = clock_mono_ns(), real = clock_real_ns(), boot = clock_boot_ns(),
+			after = clock_mono_ns(), middle = before + (after - before) / 2;
+
+		if (after - before < best.error_ns)
+			best = (struct clock_offsets){ real - middle, boot - middle, after - before };
+	}
+	*ret_offsets = best;
+}
+
 int64_t clock_thread_cpu_ns(void)
 {
 	struct timespec ts = { 0 };

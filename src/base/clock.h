@@ -16,6 +16,13 @@
 int64_t clock_boot_ns(void);
 int64_t clock_mono_ns(void);
 int64_t clock_real_ns(void);
+/* What is to be added to clock_mono_ns() for the others, and how far off that may be. */
+struct clock_offsets {
+	int64_t real_ns, boot_ns;
+	int64_t error_ns;
+};
+/* The best of a few measurements, each between two looks at the same clock. */
+void clock_offsets(struct clock_offsets *ret_offsets);
 /* CPU time of the calling thread; not of the simulated clock. */
 int64_t clock_thread_cpu_ns(void);
 

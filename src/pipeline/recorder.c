@@ -89,8 +89,7 @@ int trace_recorder_start(struct trace_recorder *recorder, const struct timeline_
 	r = timeline_writer_new(files, now, &writer);
 	if (r < 0)
 		return r;
-	/* What came before is not of this recording. */
-	trace_timeline_collect(recorder->timeline);
+	trace_timeline_begin(recorder->timeline);
 	timeline_writer_free(recorder->writer);
 	recorder->writer = writer;
 	recorder->unwritten_here = recorder->unsaid = 0;

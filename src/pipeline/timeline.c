@@ -77,8 +77,15 @@ static void forget_tracks(struct trace_timeline *t)
 	timeline_works_forget(t);
 }
 
+void trace_timeline_begin(struct trace_timeline *t)
+{
+	trace_timeline_collect(t);
+	t->offsets = (struct clock_offsets){ 0 };
+}
+
 void trace_timeline_collect(struct trace_timeline *t)
 {
+	timeline_clocks(t);
 	timeline_add_waiting(t, false);
 	timeline_flush(t->timeline);
 	timeline_stacks_again(t);

@@ -64,6 +64,8 @@ void trace_timeline_work(struct trace_timeline *timeline, uint32_t pid, const ch
 void trace_timeline_node(struct trace_timeline *timeline, const struct snapshot *snapshot);
 /* A mark on a track of gpusonde's own, now. */
 void trace_timeline_say(struct trace_timeline *timeline, const char *text);
+/* What comes from now on is of another recording, which has marks of its own. */
+void trace_timeline_begin(struct trace_timeline *timeline);
 /* To be called once a second: what has come is written. */
 void trace_timeline_collect(struct trace_timeline *timeline);
 /* The first write's error that failed. */

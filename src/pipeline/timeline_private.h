@@ -2,6 +2,7 @@
 /* Shared by the files of timelines: timeline.c and timeline_*.c. */
 #pragma once
 
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/row_list.h"
 #include "pipeline/raw_event.h"
@@ -55,6 +56,7 @@ struct trace_timeline {
 	struct hashmap process_by; /* by PID: of those that run */
 	struct hashmap ended_by; /* by PID: the newest that has ended */
 	int64_t begun_ns;
+	struct clock_offsets offsets; /* as of the last second; real_ns 0: not measured yet */
 	/* By a process's track and what is of it. */
 	struct hashmap thread_by, stream_by, communicator_by, flow_by, counter_by;
 	struct hashmap key_by; /* texts, by the address of a literal */
@@ -112,6 +114,14 @@ void timeline_add_to_lane(struct trace_timeline *timeline, struct timeline_lane 
 			  struct timeline_event *event);
 
 void timeline_mark(struct trace_timeline *timeline, uint32_t track, const char *text, uint64_t time_ns);
+
+/* On a track of gpusonde's own. */
+void timeline_mark_own(struct trace_timeline *timeline, struct timeline_event *event, const char *text);
+
+/* ---- timeline_clocks.c ---- */
+
+/* Measures them; marks the first time, and when the wall clock was set. */
+void timeline_clocks(struct trace_timeline *timeline);
 
 /* ---- timeline_args.c ---- */
 

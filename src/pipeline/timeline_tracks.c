@@ -202,13 +202,27 @@ void timeline_mark(struct trace_timeline *t, uint32_t track, const char *text, u
 		t->missing.dropped++;
 }
 
-void trace_timeline_say(struct trace_timeline *t, const char *text)
+void timeline_mark_own(struct trace_timeline *t, struct timeline_event *event, const char *text)
 {
 	struct timeline_track track = { .kind = TIMELINE_GROUP, .parent = TIMELINE_NONE };
 
-	if (t->marks == TIMELINE_NONE &&
-	    (!trace_timeline_text(t, "gpusonde", &track.name) || !trace_timeline_track(t, &track, &t->marks)))
+	if (t->marks == TIMELINE_NONE && (!trace_timeline_text(t, "gpusonde", &track.name) ||
+					  !trace_timeline_track(t, &track, &t->marks))) {
 		t->missing.dropped++;
+		return;
+	}
+	event->track = t->marks;
+	if (trace_timeline_text(t, text, &event->name))
+		trace_timeline_add(t, event);
 	else
-		timeline_mark(t, t->marks, text, (uint64_t)clock_mono_ns());
+		t->missing.dropped++;
+}
+
+void trace_timeline_say(struct trace_timeline *t, const char *text)
+{
+	struct timeline_event event = { .type = TIMELINE_INSTANT,
+					.category = TIMELINE_TRACING,
+					.begin_ns = (uint64_t)clock_mono_ns() };
+
+	timeline_mark_own(t, &event, text);
 }

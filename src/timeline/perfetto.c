@@ -60,13 +60,13 @@ static uint8_t *put_clock(uint8_t *to, unsigned id, int64_t ns)
 /* Nothing of earlier blocks is needed from here on. The clocks of one snapshot are of one moment. */
 static void add_head(struct perfetto *p, int64_t since_ns)
 {
-	int64_t ago_ns = clock_mono_ns() - since_ns;
-
+	struct clock_offsets offsets;
 	uint8_t packet[2 * SMALL], part[SMALL], *to = packet, *end = part;
 
+	clock_offsets(&offsets);
 	end = put_clock(end, CLOCK_MONOTONIC_ID, since_ns);
-	end = put_clock(end, CLOCK_BOOTTIME_ID, clock_boot_ns() - ago_ns);
-	end = put_clock(end, CLOCK_REALTIME_ID, clock_real_ns() - ago_ns);
+	end = put_clock(end, CLOCK_BOOTTIME_ID, since_ns + offsets.boot_ns);
+	end = put_clock(end, CLOCK_REALTIME_ID, since_ns + offsets.real_ns);
 	end = put_clock(end, CLOCK_BEGINS, since_ns);
 	end = put_clock(end, CLOCK_ENDS, since_ns);
 	end = proto_u64(end, SNAPSHOT_PRIMARY, CLOCK_MONOTONIC_ID);

@@ -175,6 +175,9 @@ def test_gpus():
     # One clock: the readings are around the calls.
     (sync,) = timeline.named("cudaDeviceSynchronize")
     assert min(v.time for v in power) < sync.end < max(v.time for v in power)
+    (measured,) = [i for i in timeline.instants if i.name == "clocks"]
+    for snapshot in timeline.clocks:
+        assert abs(snapshot[1] - snapshot[3] - measured.args["realtime_ns"]) < 10e9 and measured.args["error_ns"] < 1e9, f"{snapshot} and {measured}"
     clocks = timeline.clocks[0]
     assert abs(clocks[3] - sync.end) < 60e9, f"{clocks} and {sync}"
     throttled = [s for s in timeline.slices if s.track.name == "clocks throttled by"]

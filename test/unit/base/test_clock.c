@@ -19,6 +19,26 @@ static void follows_the_systems_clocks(_unused_ void **state)
 	assert_true(clock_boot_ns() >= clock_mono_ns() - NSEC_PER_SEC);
 }
 
+static void offsets_are_between_the_clocks(_unused_ void **state)
+{
+	struct clock_offsets offsets;
+	int64_t before, after;
+
+	before = clock_real_ns() - clock_mono_ns();
+	clock_offsets(&offsets);
+	after = clock_real_ns() - clock_mono_ns();
+	assert_true(offsets.error_ns >= 0);
+	/* Of a clock that nobody sets meanwhile. */
+	assert_true(offsets.real_ns > MIN(before, after) - NSEC_PER_SEC &&
+		    offsets.real_ns < MAX(before, after) + NSEC_PER_SEC);
+	clock_freeze(true);
+	clock_offsets(&offsets);
+	assert_true(offsets.real_ns == clock_real_ns() - clock_mono_ns());
+	assert_true(offsets.boot_ns == clock_boot_ns() - clock_mono_ns());
+	assert_true(offsets.error_ns == 0);
+	clock_freeze(false);
+}
+
 static void frozen_moves_only_when_advanced(_unused_ void **state)
 {
 	int64_t boot, mono, real;
@@ -66,6 +86,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(follows_the_systems_clocks),
+		cmocka_unit_test(offsets_are_between_the_clocks),
 		cmocka_unit_test(frozen_moves_only_when_advanced),
 		cmocka_unit_test(formats_times_of_every_kind),
 	};
