@@ -385,7 +385,7 @@ static int change_row(struct block_writer *w, const struct frame *frame, unsigne
 }
 
 static int add_frame_row(struct block_writer *w, const struct frame *frame, unsigned table, uint32_t place,
-		   const uint8_t *row)
+			 const uint8_t *row)
 {
 	const struct fields *fields = &w->fields[table];
 	uint64_t hash = row_key(frame, row, fields);

@@ -80,6 +80,21 @@ static void put_table(struct writer *w, enum store_table table, const void *rows
 	end_table(w, bytes);
 }
 
+static void put_processes(struct writer *w)
+{
+	uint32_t n = begin_table(w, STORE_PROCESSES, w->s->processes_n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct process process = w->s->processes[i];
+
+		for (unsigned row = 0; row < PROCESS_METRICS; row++)
+			if (process.series[row] == process.v[row] && process.v[row] != 0)
+				process.series[row] = SERIES_HAVE_ALL;
+		strbuf_add(w->out, &process, sizeof(process));
+	}
+	end_table(w, n * sizeof(struct process));
+}
+
 static void put_exited(struct writer *w, struct frame_mark *mark)
 {
 	const struct snapshot *s = w->s;
@@ -251,7 +266,7 @@ static void put_fast(struct writer *w, struct frame_mark *mark)
 	put_table(w, STORE_NODE, s, 1);
 	put_table(w, STORE_SOURCES, s->sources, SOURCES);
 	put_table(w, STORE_GPUS, s->entities, s->entities_n);
-	put_table(w, STORE_PROCESSES, s->processes, s->processes_n);
+	put_processes(w);
 	put_exited(w, mark);
 	put_table(w, STORE_WORKLOADS, s->workloads, s->workloads_n);
 	put_workload_owners(w);

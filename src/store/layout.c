@@ -149,6 +149,28 @@ static const struct column process_columns[] = {
 	MANY(process, series, series[0], REAL, METRICS(process_metrics)),
 };
 
+/* What an exit record says in the end; the sums of atop and of series are of those that run. */
+static const struct column exited_columns[] = {
+	ONE(process, id.pid, UINT, KEY),
+	ONE(process, id.start_ticks, UINT, KEY),
+	ONE(process, first_real_ns, INT),
+	ONE(process, last_real_ns, INT),
+	ONE(process, comm, TEXT),
+	ONE(process, uid, UINT),
+	ONE(process, ns_pid, UINT),
+	ONE(process, entity, UINT, OF(GPUS), KEY),
+	ONE(process, workload, UINT, OF(WORKLOADS), OR(READING_NONE)),
+	ONE(process, job, UINT, OF(JOBS), OR(JOB_NONE)),
+	ONE(process, rank.rank, UINT),
+	ONE(process, rank.local, UINT),
+	ONE(process, rank.world, UINT),
+	ONE(process, types, UINT),
+	ONE(process, exited, UINT),
+	ONE(process, exit_seq, UINT),
+	MANY(process, v, v[0], REAL, METRICS(process_metrics)),
+	MANY(process, p, p[0], PRESENCE, METRICS(process_metrics)),
+};
+
 static const struct column workload_columns[] = {
 	ONE(workload, kind, UINT, BELOW(WORKLOAD_KINDS), KEY),
 	ONE(workload, id, TEXT, KEY),
@@ -396,7 +418,7 @@ const struct record_table store_tables[STORE_TABLES] = {
 	TABLE(SOURCES, "sources", source, source_columns, SOURCES),
 	TABLE(GPUS, "gpus", entity, gpu_columns, READING_ENTITIES_MAX),
 	TABLE(PROCESSES, "processes", process, process_columns, READING_PROCESSES_MAX),
-	TABLE(EXITED, "exited", process, process_columns, READING_PROCESSES_MAX),
+	TABLE(EXITED, "exited", process, exited_columns, READING_PROCESSES_MAX),
 	TABLE(WORKLOADS, "workloads", workload, workload_columns, 8192),
 	TABLE(WORKLOAD_OWNERS, "workload_owners", owner, owner_columns, 8192),
 	TABLE(ALLOCATED, "allocated", allocated, allocated_columns, 8192),

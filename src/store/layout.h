@@ -32,7 +32,7 @@ enum store_table {
 	STORE_NODE, /* one row: the snapshot itself */
 	STORE_SOURCES,
 	STORE_GPUS,
-	STORE_PROCESSES,
+	STORE_PROCESSES, /* what their series have of a number: SERIES_HAVE_ALL, or as much */
 	STORE_EXITED, /* those alone that have ended since the frame before */
 	STORE_WORKLOADS,
 	STORE_WORKLOAD_OWNERS, /* struct owner, by workload; of kind WORKLOAD_NONE: it has none */
@@ -59,6 +59,9 @@ enum store_table {
 	STORE_TRACED_USES,
 	STORE_TABLES
 };
+
+/* In the place of a process's series: the same number as its own, which most are. */
+#define SERIES_HAVE_ALL (-1.0)
 
 /* A kernel's launches with what is known of the kernel, which a trace view refers to. */
 struct stored_kernel {

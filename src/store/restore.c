@@ -225,6 +225,13 @@ static int restore_owners(struct restorer *r)
 	return 0;
 }
 
+static void restore_series(struct process *process)
+{
+	for (unsigned row = 0; row < PROCESS_METRICS; row++)
+		if (process->series[row] == SERIES_HAVE_ALL)
+			process->series[row] = process->v[row];
+}
+
 static void restore_processes(struct restorer *r)
 {
 	struct snapshot *s = &r->to->snapshot;
@@ -237,8 +244,10 @@ static void restore_processes(struct restorer *r)
 	s->exited_n = r->n[STORE_EXITED];
 	for (uint32_t i = 0; i < s->exited_n; i++)
 		s->exited[i].traced = TRACED_NONE;
-	for (uint32_t i = 0; i < s->processes_n; i++)
+	for (uint32_t i = 0; i < s->processes_n; i++) {
 		s->processes[i].traced = TRACED_NONE;
+		restore_series(&s->processes[i]);
+	}
 	s->xids = ROWS(xid, XIDS);
 	s->xids_n = r->n[STORE_XIDS];
 	s->xid_events = ROWS(xid_event, XID_EVENTS);
