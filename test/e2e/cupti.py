@@ -159,6 +159,27 @@ def test_what_finds_no_room_is_counted():
     assert dropped > 0
 
 
+def test_whoever_listens_goes_and_comes_back():
+    """The program works on; CUPTI is off until somebody listens again."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(f"{tmp}/socket")
+        listener.listen(1)
+        listener.settimeout(60)
+        with loaded("repeat 1000; launch; sync; sleep 20; end", f"{tmp}/socket") as p:
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(60)
+                    connection.send(WANTED.pack(MAGIC, 1, 0, 1000, 1000, 0, 1))
+                    kinds = set()
+                    while KERNEL not in kinds:
+                        message = connection.recv(4096)
+                        kinds |= {message[at] for at in range(HEADER.size, len(message), 80)}
+                    # Names are told again.
+                    equal(NAME in kinds, True, "the kernel's name")
+            p.kill()
+
+
 def test_in_gpusonde_trace():
     done = traced(flags=("--json", "--kernels"))
     process, kernels = measured(done.stdout)

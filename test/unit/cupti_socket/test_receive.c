@@ -98,7 +98,8 @@ static uint32_t rows_of(struct cupti_receiver *receiver, struct gpu_time *rows, 
 	cupti_receiver_rows(receiver, &list);
 	n = list.n;
 	assert_true(n <= max);
-	memcpy(rows, list.list, n * sizeof(*rows));
+	if (n > 0)
+		memcpy(rows, list.list, n * sizeof(*rows));
 	row_list_done(&list);
 	return n;
 }
