@@ -202,7 +202,7 @@ int timeline_files_write(struct timeline_files *files, const struct timeline_blo
 	r = write_both(files->fd, before, block);
 	if (r == 0)
 		files->bytes += block->n + strlen(before);
-	else
-		(void)!ftruncate(files->fd, (off_t)files->bytes);
+	else if (ftruncate(files->fd, (off_t)files->bytes) == 0)
+		lseek(files->fd, (off_t)files->bytes, SEEK_SET);
 	return r;
 }

@@ -2,6 +2,8 @@
 #include "folder.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "timeline/files.h"
@@ -116,25 +118,24 @@ static void an_exclusive_one_is_its_owners(void **state)
 	assert_int_equal(st.st_mode & 0137, 0);
 }
 
-/* What did not fit is cut off, and what comes when there is room again is whole. */
+/* What fits in part is cut off, and what comes when there is room again is whole. */
 static void a_full_disk_leaves_whole_blocks(void **state)
 {
-	struct timeline_block *block = block_of("{lost}", 2);
-	int fd;
+	struct rlimit before, few;
 
 	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_int_equal(open_as((struct timeline_files_config){ .format = TIMELINE_CHROME }), 0);
 	assert_int_equal(put("{1}", 1), 0);
-	fd = files.fd;
-	files.fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
-	assert_true(files.fd >= 0);
-	assert_int_equal(timeline_files_write(&files, block), -ENOSPC);
-	close(files.fd);
-	files.fd = fd;
+	few = (struct rlimit){ strlen("[\n{1}") + 4, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	assert_int_equal(put("{lost}", 2), -EFBIG);
+	assert_string_equal(content("x.json"), "[\n{1}");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_int_equal(put("{3}", 3), 0);
 	assert_int_equal(timeline_files_end(&files), 0);
 	assert_string_equal(content("x.json"), "[\n{1},\n{3}\n]\n");
-	timeline_block_unref(block);
 }
 
 static void make(const char *name, const char *text)
@@ -147,18 +148,24 @@ static void make(const char *name, const char *text)
 
 static void the_oldest_make_room(void **state)
 {
+	enum { FILES = 20 };
+	char name[32];
+
 	(void)state;
 	assert_int_equal(open_as((struct timeline_files_config){ .format = TIMELINE_PERFETTO }), 0);
-	make("t-3.pftrace", "12345");
-	make("t-1.pftrace", "12345");
-	make("t-2.pftrace", "12345");
+	/* In an order that is neither that of names nor its opposite. */
+	for (unsigned i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "t-%02u.pftrace", i * 7 % FILES);
+		make(name, "12345");
+	}
 	make("other", "123456789");
-	assert_int_equal(timeline_make_room(folder, "t-", ".pftrace", 10), 0);
-	assert_string_equal(content("t-1.pftrace"), "");
-	assert_string_equal(content("t-2.pftrace"), "12345");
+	assert_int_equal(timeline_make_room(folder, "t-", ".pftrace", 5 * (FILES / 2)), 0);
+	for (unsigned i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "t-%02u.pftrace", i);
+		assert_string_equal(content(name), i < FILES / 2 ? "" : "12345");
+	}
 	assert_int_equal(timeline_make_room(folder, "t-", ".pftrace", 4), 0);
-	assert_string_equal(content("t-2.pftrace"), "");
-	assert_string_equal(content("t-3.pftrace"), "");
+	assert_string_equal(content(name), "");
 	assert_string_equal(content("other"), "123456789");
 }
 
