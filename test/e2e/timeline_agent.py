@@ -4,10 +4,12 @@ import collections
 import json
 import os
 import stat
+import subprocess
+import tempfile
 
 from lib import perfetto
 from lib.e2e import Agent, Skip, contains, equal, run, wait_for
-from lib.traced import SCENARIO, Workload, begun, probed_when_loaded
+from lib.traced import SCENARIO, Workload, all_counted, begun, probed_when_loaded
 
 
 def tracing(*flags, **kwargs):
@@ -124,6 +126,30 @@ def test_a_link_in_place_of_the_folder_is_refused():
         os.symlink(f"{agent.tmp}/elsewhere", f"{agent.tmp}/state/timelines")
         contains(record(agent, "start", status=1).stderr, "timeline.directory")
         equal(os.listdir(f"{agent.tmp}/elsewhere"), [])
+
+
+def test_a_full_disk():
+    """What does not fit is counted, what fits opens, and the agent counts every call."""
+    with tempfile.TemporaryDirectory() as tmp:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "none", tmp], capture_output=True, check=False).returncode != 0:
+            raise Skip("no file system may be mounted here")
+        try:
+            with tracing("--timeline-directory", tmp) as agent:
+                begun(agent)
+                path = record(agent, "start").stdout.split()[-1]
+                with Workload(agent, "api driver; init; repeat 40000; launch; end; sync; pause") as workload:
+                    probed_when_loaded(agent, workload)
+                    workload.go_on()
+                    workload.ready()
+                    all_counted(agent, workload)
+                    found = wait_for(lambda: (s := state(agent)) and s["missing"]["unwritten"] and s, "events that have no room")
+                    workload.end()
+                record(agent, "stop", status=1)
+                timeline = perfetto_of(path)
+        finally:
+            subprocess.run(["umount", "-l", tmp], check=False)
+    contains(found["timeline"]["error"], "No space left on device")
+    assert any(e.name == "cuLaunchKernel" for e in timeline.slices)
 
 
 def test_nothing_is_traced():
