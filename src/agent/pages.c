@@ -17,6 +17,7 @@
 #include "agent/record_page.h"
 #include "config.h"
 #include "view/container.h"
+#include "view/findings.h"
 #include "view/names.h"
 #include "view/stacks.h"
 #include "view/view.h"
@@ -127,6 +128,23 @@ static int get_stacks(const struct http_request *request, struct http_reply *rep
 		r = render_stacks(&snapshot->trace->stacks->page, request->variant, reply);
 	else
 		no_stacks(snapshot->trace, reply);
+	snapshot_unref(snapshot);
+	return r;
+}
+
+static int get_findings(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+	struct snapshot *snapshot = collector_snapshot(agent->collector);
+	int r = 0;
+
+	if (snapshot->trace && snapshot->trace->findings) {
+		reply->content_type = json_text;
+		r = json_findings(snapshot->trace->findings, &reply->body);
+	} else {
+		reply->status = 404;
+		strbuf_adds(&reply->body, "404 nothing is analysed: trace.analysis is off, or tracing is\n");
+	}
 	snapshot_unref(snapshot);
 	return r;
 }

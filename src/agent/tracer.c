@@ -18,11 +18,13 @@
 #include "base/log.h"
 #include "base/raised.h"
 #include "base/thread.h"
+#include "pipeline/analysis.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/stacks.h"
 
 #define STACKS_MAX 0.02 /* where trace.max_overhead sets no limit */
 #define STACKS_TURN_NS (20 * NSEC_PER_MSEC) /* of each drain of the ring */
+#define ANALYSIS_TURN_NS (10 * NSEC_PER_MSEC) /* the same */
 #define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver lists its devices in well under 1 s */
 
 enum { TICK_MS = 1000, LEAD_MS = 300, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
@@ -64,6 +66,9 @@ struct tracer {
 	sd_event *event;
 	struct trace_engine *engine;
 	struct pipeline *pipeline;
+	bool analyse;
+	struct live_analysis *analysis; /* NULL: off */
+	struct findings *findings; /* newest, not yet in a view */
 	struct event_sink journal; /* logs lost events */
 	uint64_t not_carried; /* processes whose final figures were dropped for lack of space */
 };
@@ -114,6 +119,21 @@ void tracer_write_last(struct tracer *tracer, const char *reason)
 	record_write_last(tracer->record, reason);
 }
 
+/* For the next view. A finding that is new writes what is kept of the timeline. */
+static void analyse(struct tracer *tracer, const struct snapshot *node)
+{
+	static struct log_limit limit = { .burst = 5, .interval_ns = 60 * NSEC_PER_SEC, .what = "findings" };
+	const char *new;
+
+	free(tracer->findings);
+	tracer->findings = live_analysis_tick(tracer->analysis, node, (uint64_t)clock_mono_ns(), &new);
+	if (!new)
+		return;
+	if (log_limit_allow(&limit))
+		log_notice("the analysis has found %s: /api/v1/findings has the evidence", new);
+	record_write_last(tracer->record, new);
+}
+
 static void process_snapshot(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
@@ -122,6 +142,8 @@ static void process_snapshot(struct tracer *tracer)
 	pthread_mutex_unlock(&tracer->lock);
 	if (snapshot)
 		pipeline_set_node(tracer->pipeline, snapshot);
+	if (tracer->analysis)
+		analyse(tracer, snapshot);
 	record_tick(tracer->record, snapshot);
 	if (snapshot)
 		snapshot_unref(snapshot);
@@ -192,9 +214,10 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 	process_snapshot(tracer);
 	trace_engine_collect(tracer->engine);
 	r = pipeline_view(tracer->pipeline, tracer->engine, tracer->not_carried, &view);
-	if (r == 0)
+	if (r == 0) {
+		view->findings = TAKE_PTR(tracer->findings);
 		put_view(tracer, view);
-	else if (log_limit_allow(&limit))
+	} else if (log_limit_allow(&limit))
 		log_error("what was traced cannot be shown: %s", strerror(-r));
 	r = sd_event_source_set_time_relative(source, wait_us(tracer));
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -230,6 +253,18 @@ static int start_pipeline(struct tracer *tracer)
 	return r;
 }
 
+static int add_analysis(struct tracer *tracer, struct event_sinks *sinks)
+{
+	int r = live_analysis_new(tracer->pipeline, &tracer->analysis);
+
+	if (r < 0)
+		return r;
+	live_analysis_sink(tracer->analysis)->sink.turn_ns = ANALYSIS_TURN_NS;
+	live_analysis_spans(tracer->analysis)->sink.turn_ns = ANALYSIS_TURN_NS;
+	r = span_sinks_add(pipeline_span_sinks(tracer->pipeline), live_analysis_spans(tracer->analysis));
+	return r < 0 ? r : event_sinks_add(sinks, live_analysis_sink(tracer->analysis));
+}
+
 /* The order matters: figures first, then the journal. */
 static int add_sinks(struct tracer *tracer)
 {
@@ -243,6 +278,8 @@ static int add_sinks(struct tracer *tracer)
 		r = event_sinks_add(sinks, stack_sums_sink(stacks));
 	}
 
+	if (r >= 0 && tracer->analyse)
+		r = add_analysis(tracer, sinks);
 	tracer->journal = (struct event_sink){ .sink.name = "journal", .lost = on_lost };
 	return r < 0 ? r : event_sinks_add(sinks, &tracer->journal);
 }
@@ -290,6 +327,8 @@ static void tracer_finish(struct tracer *tracer)
 	record_detach(tracer->record);
 	trace_engine_free(TAKE_PTR(tracer->engine));
 	pipeline_free(TAKE_PTR(tracer->pipeline));
+	live_analysis_free(TAKE_PTR(tracer->analysis));
+	free(TAKE_PTR(tracer->findings));
 	tracer->event = sd_event_unref(tracer->event);
 }
 
@@ -358,6 +397,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.devices_wait_ns = DEVICES_NS,
 		.notice = on_notice,
 	};
+	tracer->analyse = options_bool(options, OPT_trace_analysis);
 	library_set_user_text(options_text(options, OPT_trace_probes));
 	tracer->config = (struct trace_engine_config){
 		.attach.ring_bytes = power_of_two(options_number(options, OPT_trace_buffer)),

@@ -166,7 +166,7 @@ static void on_collective(struct analysis *a, struct hang *h, const struct analy
 	g->newest_ns = MAX(g->newest_ns, event->end_ns);
 }
 
-static void on_process(struct hang *h, const struct analysis_event *event)
+static void on_process_event(struct hang *h, const struct analysis_event *event)
 {
 	for (uint32_t i = 0; i < h->n; i++)
 		for (uint32_t k = 0; k < h->groups[i]->seen_n; k++) {
@@ -184,7 +184,7 @@ void hang_event(struct analysis *a, void *state, const struct analysis_event *ev
 	struct hang *h = state;
 
 	if (event->kind == ANALYSIS_EXIT || event->kind == ANALYSIS_BLOCKED)
-		on_process(h, event);
+		on_process_event(h, event);
 	else if (event->kind == ANALYSIS_COLLECTIVE && event->result == 0 && event->communicator &&
 		 event->sequence)
 		on_collective(a, h, event);

@@ -155,7 +155,7 @@ static void add_own(struct group *g, const struct pending *p)
 }
 
 /* All have arrived that will. The last one is late by what it is behind the median. */
-static void finish(struct group *g, struct pending *p)
+static void finish_collective(struct group *g, struct pending *p)
 {
 	uint32_t last = 0, n = 0;
 	uint64_t first_ns = UINT64_MAX;
@@ -192,7 +192,7 @@ static void finish(struct group *g, struct pending *p)
 static void begin_pending(struct group *g, struct pending *p, uint64_t sequence)
 {
 	if (p->sequence)
-		finish(g, p);
+		finish_collective(g, p);
 	p->sequence = sequence;
 	p->arrived = 0;
 	for (uint32_t i = 0; i < g->ranks; i++)
@@ -238,7 +238,7 @@ void ranks_event(struct analysis *a, void *state, const struct analysis_event *e
 		return;
 	p->at_ns[event->rank] = event->begin_ns;
 	if (++p->arrived == g->ranks)
-		finish(g, p);
+		finish_collective(g, p);
 }
 
 /* ---- judging ---- */
@@ -370,7 +370,7 @@ static void finish_old(struct group *g, uint64_t before_ns)
 		for (uint32_t rank = 0; p->sequence == sequence && rank < g->ranks; rank++)
 			newest_ns = MAX(newest_ns, p->at_ns[rank]);
 		if (newest_ns > 0 && newest_ns < before_ns)
-			finish(g, p);
+			finish_collective(g, p);
 	}
 }
 

@@ -70,6 +70,7 @@ void trace_view_unref(struct trace_view *view)
 	free(view->blas);
 	stack_view_free(view->stacks);
 	free(view->python);
+	free(view->findings);
 	free(view->torch);
 	free(view->nccl);
 	free(view->operators);

@@ -202,6 +202,8 @@ struct traced_use {
 	uint8_t p[TRACED_METRICS];
 };
 
+struct findings;
+
 struct trace_view {
 	atomic_uint refs;
 	bool enabled; /* tracing is on */
@@ -227,6 +229,7 @@ struct trace_view {
 	struct stack_view *stacks;
 	struct torch_view *torch;
 	struct python_view *python;
+	struct findings *findings; /* model/finding.h; NULL: nothing is analysed */
 	struct traced_operator *operators; /* by estimated time, then by calls, the most first */
 };
 

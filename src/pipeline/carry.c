@@ -139,6 +139,7 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 	both->stacks = TAKE_PTR(view->stacks);
 	both->stacks_error = view->stacks_error;
 	both->python = TAKE_PTR(view->python);
+	both->findings = TAKE_PTR(view->findings);
 	both->nccl = TAKE_PTR(view->nccl);
 	both->torch = TAKE_PTR(view->torch);
 	trace_view_unref(view);

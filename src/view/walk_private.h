@@ -11,6 +11,7 @@
  *   walk_calls.c       traced calls, errors and latencies by name of the call
  *   walk_probes.c      the same of functions that the user names
  *   walk_blas.c        multiplications of cuBLAS
+ *   walk_findings.c    what an analysis has found
  *   walk_python.c      waits for Python's lock, collections of garbage
  *   walk_torch.c       PyTorch's allocators, steps of optimizers
  *   walk_nccl.c        operations of NCCL; walk_measured.c: how long they took
@@ -104,6 +105,7 @@ void walk_operators(struct walk *walk);
 void walk_calls(struct walk *walk);
 void walk_probes(struct walk *walk);
 void walk_blas(struct walk *walk);
+void walk_findings(struct walk *walk);
 void walk_python(struct walk *walk);
 void walk_nccl(struct walk *walk);
 void walk_torch(struct walk *walk);

@@ -55,6 +55,27 @@ def counted_exactly(library):
         assert at_least(totals(agent), wanted), totals(agent)
 
 
+def test_findings():
+    """A rule is judged as soon as there is what it judges by; without the option there is nothing."""
+    with tracing() as agent:
+        equal(agent.get("/api/v1/findings").status, 404)
+        equal(values(agent.metrics(), "gpusonde_finding_active"), [])
+    with tracing("--trace-analysis", "yes") as agent:
+        begun(agent)
+        with Workload(agent, BUSY + "; pause", DRIVER) as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            workload.ready()
+            wait_for(lambda: values(agent.metrics(), "gpusonde_finding_active", finding="copy_bound") == [0], "copies to be judged")
+            document = agent.get("/api/v1/findings").json()
+            rules = {rule["finding"]: rule for rule in document["rules"]}
+            equal((rules["copy_bound"]["judged"], rules["copy_bound"]["active"]), (True, 0))
+            equal((rules["hang"]["judged"], rules["hang"]["missing_evidence"]), (False, ["operations of NCCL"]))
+            equal(values(agent.metrics(), "gpusonde_finding_active", finding="hang"), [])
+            assert document["events"] > 0, document
+            workload.end()
+
+
 def test_late_dlopen_is_counted_exactly():
     counted_exactly(DRIVER)
 

@@ -175,6 +175,9 @@ static const struct {
 	  "registered buffers their size." },
 	{ "nccl_call_duration_seconds", "histogram", "api, le",
 	  "Time from entry to return of NCCL's calls, which enqueue: not that of the work on the GPUs." },
+	{ "finding_active", "gauge", "finding",
+	  "Findings of the analysis that are active, by rule (docs/analysis.md); rules that could not be "
+	  "judged have no series. With trace.analysis; /api/v1/findings has the evidence." },
 	{ "process_gemm_calls_total", "counter", "pid, comm, precision",
 	  "Multiplications of matrices that the process asked cuBLAS for, by what is computed with: "
 	  "fp32_or_tf32 where that was set before it was traced. Of processes with series of their own, as "

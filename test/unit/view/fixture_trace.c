@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "model/finding.h"
 #include "model/python.h"
 #define SECOND INT64_C(1000000000)
 #define GIB (1024.0 * 1024 * 1024)
@@ -393,6 +394,20 @@ static void add_workload_name(struct snapshot *s)
 	s->traced_workloads[0] = 0;
 }
 
+/* A rule that says something, one that says nothing, and one that could not be judged. */
+static void add_findings(struct trace_view *view)
+{
+	struct findings *findings = findings_new(0, 3);
+
+	if (!findings)
+		abort();
+	findings->rules_n = 3;
+	findings->rules[0] = (struct finding_rule){ .name = "copy_bound", .active = 2 };
+	findings->rules[1] = (struct finding_rule){ .name = "sync_in_loop" };
+	findings->rules[2] = (struct finding_rule){ .name = "hang", .missing = 1 };
+	view->findings = findings;
+}
+
 /* The first process: two shapes, the peak is known; one more whose size is not. */
 static void add_blas(struct trace_view *view)
 {
@@ -635,6 +650,7 @@ struct snapshot *fixture_traced(void)
 	call->bytes = (1 << 20) + 12;
 	add_error(view, call, 4, 1);
 	add_blas(view);
+	add_findings(view);
 	add_python(view);
 	add_nccl(view);
 	add_torch(view);

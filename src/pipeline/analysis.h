@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Live analysis: traced calls, spans of streams and the GPUs' figures become the events of one analysis
+ * (src/analysis), which is asked once a second what it has found.
+ *
+ * The sinks have a limit to their time in a turn, set by the caller; what they have no time for is counted as
+ * lost. One thread owns it: the one that drains the ring.
+ */
+#pragma once
+
+#include "model/finding.h"
+#include "pipeline/pipeline.h"
+
+struct live_analysis;
+
+/* @pipeline: NULL: communicators are not known. -ENOMEM. */
+int live_analysis_new(const struct pipeline *pipeline, struct live_analysis **ret_analysis);
+void live_analysis_free(struct live_analysis *analysis);
+DEFINE_CLEANUP(struct live_analysis *, live_analysis_free, live_analysis_freep)
+
+/* After the pipeline's own. */
+struct event_sink *live_analysis_sink(struct live_analysis *analysis);
+struct span_sink *live_analysis_spans(struct live_analysis *analysis);
+/*
+ * To be called once a second: figures of the node (NULL: none are new), and the moment. *ret_new: name of a
+ * finding that was not active the second before; NULL: none. NULL: out of memory.
+ */
+struct findings *live_analysis_tick(struct live_analysis *analysis, const struct snapshot *node,
+				    uint64_t now_ns, const char **ret_new);

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What traced calls and spans become in a live analysis. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "pipeline/analysis.h"
+#include "trace/probe.h"
+
+#define SECOND ((uint64_t)NSEC_PER_SEC)
+
+static struct live_analysis *live;
+
+static int begin(_unused_ void **state)
+{
+	return live_analysis_new(NULL, &live);
+}
+
+static int end(_unused_ void **state)
+{
+	live_analysis_free(live);
+	return 0;
+}
+
+static struct trace_call call_of(const char *symbol, uint64_t begin_ns, uint64_t ns)
+{
+	const struct probe *probe = probe_find(PROBE_CUDA, symbol);
+	struct trace_call call = { .duration_ns = ns, .size = 4096 };
+
+	assert_non_null(probe);
+	call.header = (struct trace_header){ .type = TRACE_EVENT_CALL,
+					     .op = probe->spec.op,
+					     .call = probe_call(probe),
+					     .tgid = 7,
+					     .tid = 8,
+					     .time_ns = begin_ns };
+	call.kind = TRACE_COPY_HOST_TO_DEVICE;
+	return call;
+}
+
+static void send(const struct trace_call *call)
+{
+	struct event_sink *sink = live_analysis_sink(live);
+
+	assert_int_equal(sink->event(&call->header, sizeof(*call), sink->sink.userdata), 0);
+}
+
+/* Of a rule: active findings; -1: it was not judged. */
+static int active(uint64_t now_ns, const char *name, const char **ret_new)
+{
+	struct findings *findings = live_analysis_tick(live, NULL, now_ns, ret_new);
+	int n = -1;
+
+	assert_non_null(findings);
+	for (uint32_t i = 0; i < findings->rules_n; i++)
+		if (strcmp(findings->rules[i].name, name) == 0 && !findings->rules[i].missing)
+			n = (int)findings->rules[i].active;
+	free(findings);
+	return n;
+}
+
+static void copies(const char *symbol, uint64_t from_ns, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct trace_call call = call_of(symbol, from_ns + i * SECOND / 100, SECOND / 200);
+
+		send(&call);
+	}
+}
+
+static void blocking_copies_are_found(_unused_ void **state)
+{
+	const char *new;
+
+	assert_int_equal(active(1000 * SECOND, "copy_bound", &new), -1);
+	copies("cuMemcpyHtoD_v2", 1000 * SECOND, 900);
+	assert_int_equal(active(1009 * SECOND, "copy_bound", &new), 0);
+	assert_null(new);
+	copies("cuMemcpyHtoD_v2", 1009 * SECOND, 200);
+	assert_int_equal(active(1011 * SECOND, "copy_bound", &new), 1);
+	assert_string_equal(new, "copy_bound");
+	/* It is told once. */
+	assert_int_equal(active(1012 * SECOND, "copy_bound", &new), 1);
+	assert_null(new);
+	/* And ends when there are none any more. */
+	assert_int_equal(active(1040 * SECOND, "copy_bound", &new), 0);
+}
+
+static void others_are_not(_unused_ void **state)
+{
+	const char *new;
+
+	copies("cuMemcpyHtoDAsync_v2", 1000 * SECOND, 1200);
+	assert_int_equal(active(1012 * SECOND, "copy_bound", &new), 0);
+}
+
+/* Calls that did not come in order, or never end, do no harm. */
+static void times_may_be_anything(_unused_ void **state)
+{
+	struct trace_call call = call_of("cuMemcpyHtoD_v2", UINT64_MAX - 5, 100);
+	struct event_sink *sink = live_analysis_sink(live);
+	const char *new;
+
+	assert_true(sink->event(&call.header, sizeof(call), sink->sink.userdata) < 0);
+	call.header.call = UINT16_MAX;
+	assert_int_equal(sink->event(&call.header, sizeof(call), sink->sink.userdata), 0);
+	assert_int_equal(active(SECOND, "copy_bound", &new), -1);
+}
+
+/* Without a communicator no rank is judged; a process that has ended is evidence. */
+static void ends_are_told(_unused_ void **state)
+{
+	struct event_sink *sink = live_analysis_sink(live);
+	struct span span = { .tgid = 7, .device = "GPU-1", .start_ns = 5, .end_ns = 9, .likely_end_ns = 9 };
+	struct span_sink *spans = live_analysis_spans(live);
+	struct findings *findings;
+	const char *new;
+
+	sink->process_over(7, 0, sink->sink.userdata);
+	assert_int_equal(spans->span(&span, spans->sink.userdata), 0);
+	span.kind = SPAN_SYNC;
+	assert_int_equal(spans->span(&span, spans->sink.userdata), 0);
+	findings = live_analysis_tick(live, NULL, (uint64_t)clock_mono_ns(), &new);
+	assert_non_null(findings);
+	assert_int_equal(findings->events, 2);
+	free(findings);
+}
+
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(blocking_copies_are_found),
+		TEST(others_are_not),
+		TEST(times_may_be_anything),
+		TEST(ends_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
