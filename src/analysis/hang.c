@@ -26,32 +26,32 @@ enum {
 #define BUSY 0.99
 #define POWER_LOW 0.5 /* of the limit */
 
-struct rank {
+struct hang_rank {
 	uint32_t node, pid, name;
 	int32_t rank;
 	uint64_t sequence, newest_ns, stack;
 	bool gone, blocked;
 };
 
-struct call {
+struct hang_call {
 	uint64_t sequence, count;
 	uint32_t name, pid;
 	uint8_t datatype;
 };
 
-struct group {
+struct hang_group {
 	uint64_t communicator, newest_ns, sequence; /* sequence: the highest */
 	uint32_t ranks; /* 0: not known */
-	struct rank *seen;
+	struct hang_rank *seen;
 	uint32_t seen_n, room;
-	struct call calls[CALLS];
-	struct call expected, found; /* that do not match; expected.sequence 0: all did */
+	struct hang_call calls[CALLS];
+	struct hang_call expected, found; /* that do not match; expected.sequence 0: all did */
 	double gaps[GAPS];
 	uint64_t gaps_n;
 };
 
 struct hang {
-	struct group *groups[GROUPS_MAX];
+	struct hang_group *groups[GROUPS_MAX];
 	uint32_t n, ranks_n;
 	uint64_t step_ns; /* of one process: when its newest step began */
 	uint32_t step_pid;
@@ -67,7 +67,7 @@ int hang_new(void **ret_state)
 	return *ret_state ? 0 : -ENOMEM;
 }
 
-static void group_free(struct group *g)
+static void hang_group_free(struct hang_group *g)
 {
 	free(g->seen);
 	free(g);
@@ -78,13 +78,14 @@ void hang_free(void *state)
 	struct hang *h = state;
 
 	for (uint32_t i = 0; h && i < h->n; i++)
-		group_free(h->groups[i]);
+		hang_group_free(h->groups[i]);
 	free(h);
 }
 
-static struct group *group_of(struct analysis *a, struct hang *h, const struct analysis_event *event)
+static struct hang_group *hang_group_of(struct analysis *a, struct hang *h,
+					const struct analysis_event *event)
 {
-	struct group *g;
+	struct hang_group *g;
 
 	for (uint32_t i = 0; i < h->n; i++)
 		if (h->groups[i]->communicator == event->communicator)
@@ -99,15 +100,15 @@ static struct group *group_of(struct analysis *a, struct hang *h, const struct a
 	return g;
 }
 
-static struct rank *rank_of(struct analysis *a, struct hang *h, struct group *g,
-			    const struct analysis_event *event)
+static struct hang_rank *rank_of(struct analysis *a, struct hang *h, struct hang_group *g,
+				 const struct analysis_event *event)
 {
 	for (uint32_t i = 0; i < g->seen_n; i++)
 		if (g->seen[i].node == event->node && g->seen[i].pid == event->pid)
 			return &g->seen[i];
 	if (g->seen_n == g->room) {
 		uint32_t room = MAX(2 * g->room, 8U);
-		struct rank *seen =
+		struct hang_rank *seen =
 			h->ranks_n < RANKS_MAX ? reallocarray(g->seen, room, sizeof(*seen)) : NULL;
 
 		if (!seen) {
@@ -118,7 +119,8 @@ static struct rank *rank_of(struct analysis *a, struct hang *h, struct group *g,
 		g->room = room;
 	}
 	h->ranks_n++;
-	g->seen[g->seen_n] = (struct rank){ .node = event->node, .pid = event->pid, .rank = event->rank };
+	g->seen[g->seen_n] =
+		(struct hang_rank){ .node = event->node, .pid = event->pid, .rank = event->rank };
 	return &g->seen[g->seen_n++];
 }
 
@@ -131,10 +133,11 @@ static void add_gap(double gaps[static GAPS], uint64_t *n, uint64_t before_ns, u
 }
 
 /* Against what the first rank enqueued with this sequence. */
-static void match(struct group *g, const struct analysis_event *event)
+static void match(struct hang_group *g, const struct analysis_event *event)
 {
-	struct call *first = &g->calls[event->sequence % CALLS];
-	const struct call now = { event->sequence, event->count, event->name, event->pid, event->datatype };
+	struct hang_call *first = &g->calls[event->sequence % CALLS];
+	const struct hang_call now = { event->sequence, event->count, event->name, event->pid,
+				       event->datatype };
 
 	if (first->sequence < event->sequence)
 		*first = now;
@@ -147,8 +150,8 @@ static void match(struct group *g, const struct analysis_event *event)
 
 static void on_collective(struct analysis *a, struct hang *h, const struct analysis_event *event)
 {
-	struct group *g = group_of(a, h, event);
-	struct rank *rank = g ? rank_of(a, h, g, event) : NULL;
+	struct hang_group *g = hang_group_of(a, h, event);
+	struct hang_rank *rank = g ? rank_of(a, h, g, event) : NULL;
 
 	if (!rank)
 		return;
@@ -170,7 +173,7 @@ static void on_process_event(struct hang *h, const struct analysis_event *event)
 {
 	for (uint32_t i = 0; i < h->n; i++)
 		for (uint32_t k = 0; k < h->groups[i]->seen_n; k++) {
-			struct rank *rank = &h->groups[i]->seen[k];
+			struct hang_rank *rank = &h->groups[i]->seen[k];
 
 			if (rank->node != event->node || rank->pid != event->pid)
 				continue;
@@ -218,7 +221,7 @@ static double p99(const double gaps[static GAPS], uint64_t n)
 }
 
 /* A step's, or where the program does not say its steps, what is between collectives. */
-static uint64_t patience_ns(const struct hang *h, const struct group *g)
+static uint64_t patience_ns(const struct hang *h, const struct hang_group *g)
 {
 	double step = h->steps_n > 0 ? p99(h->steps, h->steps_n) : p99(g->gaps, g->gaps_n);
 
@@ -226,7 +229,7 @@ static uint64_t patience_ns(const struct hang *h, const struct group *g)
 }
 
 /* The GPU spins and does nothing. */
-static bool spins(const struct analysis *a, const struct rank *rank)
+static bool spins(const struct analysis *a, const struct hang_rank *rank)
 {
 	uint32_t n;
 	const struct process_usage *all = usage_processes(a, &n);
@@ -245,12 +248,12 @@ static bool spins(const struct analysis *a, const struct rank *rank)
 }
 
 /* Whose turn it is: of those with the fewest collectives one that has ended, is blocked, or the first. */
-static const struct rank *culprit_of(const struct group *g)
+static const struct hang_rank *culprit_of(const struct hang_group *g)
 {
-	const struct rank *culprit = NULL;
+	const struct hang_rank *culprit = NULL;
 
 	for (uint32_t i = 0; i < g->seen_n; i++) {
-		const struct rank *rank = &g->seen[i];
+		const struct hang_rank *rank = &g->seen[i];
 
 		if (!culprit || rank->sequence < culprit->sequence ||
 		    (rank->sequence == culprit->sequence && !culprit->gone && !culprit->blocked &&
@@ -260,7 +263,7 @@ static const struct rank *culprit_of(const struct group *g)
 	return culprit;
 }
 
-static bool all_gone(const struct group *g)
+static bool all_gone(const struct hang_group *g)
 {
 	for (uint32_t i = 0; i < g->seen_n; i++)
 		if (!g->seen[i].gone)
@@ -269,7 +272,7 @@ static bool all_gone(const struct group *g)
 }
 
 /* NULL: it does not hang. */
-static const char *why(const struct analysis *a, const struct group *g, const struct rank *culprit,
+static const char *why(const struct analysis *a, const struct hang_group *g, const struct hang_rank *culprit,
 		       double *ret_confidence)
 {
 	*ret_confidence = 0.9;
@@ -285,7 +288,7 @@ static const char *why(const struct analysis *a, const struct group *g, const st
 	return !culprit->gone && spins(a, culprit) ? "no progress" : NULL;
 }
 
-static void report_hang(struct analysis *a, const struct group *g, const struct rank *culprit,
+static void report_hang(struct analysis *a, const struct hang_group *g, const struct hang_rank *culprit,
 			const char *subject, double confidence, uint64_t now_ns, uint64_t patience)
 {
 	struct analysis_finding finding = {
@@ -313,7 +316,8 @@ static void report_hang(struct analysis *a, const struct group *g, const struct 
 	finding_report(a, &finding);
 }
 
-static void report_mismatch(struct analysis *a, const struct group *g, const struct analysis_window *window)
+static void report_mismatch(struct analysis *a, const struct hang_group *g,
+			    const struct analysis_window *window)
 {
 	struct analysis_finding finding = {
 		.rule = FINDING_COLLECTIVE_MISMATCH,
@@ -336,10 +340,10 @@ static void report_mismatch(struct analysis *a, const struct group *g, const str
 	finding_report(a, &finding);
 }
 
-static void judge_group(struct analysis *a, const struct hang *h, struct group *g,
+static void judge_group(struct analysis *a, const struct hang *h, struct hang_group *g,
 			const struct analysis_window *window)
 {
-	const struct rank *culprit = culprit_of(g);
+	const struct hang_rank *culprit = culprit_of(g);
 	uint64_t patience = patience_ns(h, g);
 	double confidence;
 	const char *subject;
@@ -359,11 +363,11 @@ void hang_window(struct analysis *a, void *state, const struct analysis_window *
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < h->n; i++) {
-		struct group *g = h->groups[i];
+		struct hang_group *g = h->groups[i];
 
 		if (all_gone(g)) {
 			h->ranks_n -= g->seen_n;
-			group_free(g);
+			hang_group_free(g);
 			continue;
 		}
 		judge_group(a, h, g, window);

@@ -28,26 +28,26 @@ enum {
 #define MADS 3
 #define PATIENCE_NS (5 * (uint64_t)NSEC_PER_SEC)
 
-struct rank {
+struct rank_row {
 	uint32_t node, pid; /* pid 0: not seen */
 	double own[KEPT]; /* seconds by itself */
 	uint64_t own_n;
 	double best; /* median of a window; 0: none yet */
 };
 
-struct pending {
+struct rank_pending {
 	uint64_t sequence; /* 0: free */
 	uint32_t arrived;
 	uint64_t *at_ns; /* by rank; 0: not yet */
 };
 
-struct group {
+struct rank_group {
 	uint64_t communicator;
 	uint32_t ranks;
-	struct rank *rank;
+	struct rank_row *rank;
 	uint64_t *times; /* of `pending` */
 	double *sorted;
-	struct pending pending[PENDING];
+	struct rank_pending pending[PENDING];
 	uint64_t judged, released, released_ns; /* released: sequence of the newest at which all arrived */
 	bool is_true;
 	struct {
@@ -57,7 +57,7 @@ struct group {
 };
 
 struct ranks {
-	struct group *groups[GROUPS_MAX];
+	struct rank_group *groups[GROUPS_MAX];
 	uint32_t n, ranks_n;
 	uint64_t step_ns; /* when the newest step began */
 	uint32_t step_pid;
@@ -66,7 +66,7 @@ struct ranks {
 
 /* ---- groups ---- */
 
-static void group_free(struct group *g)
+static void group_free(struct rank_group *g)
 {
 	if (!g)
 		return;
@@ -91,9 +91,9 @@ void ranks_free(void *state)
 	free(r);
 }
 
-static struct group *group_new(uint64_t communicator, uint32_t ranks)
+static struct rank_group *group_new(uint64_t communicator, uint32_t ranks)
 {
-	struct group *g = calloc(1, sizeof(*g));
+	struct rank_group *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
@@ -112,9 +112,9 @@ static struct group *group_new(uint64_t communicator, uint32_t ranks)
 }
 
 /* NULL: no room, which is counted. */
-static struct group *group_of(struct analysis *a, struct ranks *r, const struct analysis_event *event)
+static struct rank_group *group_of(struct analysis *a, struct ranks *r, const struct analysis_event *event)
 {
-	struct group *g;
+	struct rank_group *g;
 
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->groups[i]->communicator == event->communicator)
@@ -146,7 +146,7 @@ static double median_of(double *values, uint32_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static void add_own(struct group *g, const struct pending *p)
+static void add_own(struct rank_group *g, const struct rank_pending *p)
 {
 	for (uint32_t i = 0; i < g->ranks; i++)
 		if (p->at_ns[i])
@@ -155,7 +155,7 @@ static void add_own(struct group *g, const struct pending *p)
 }
 
 /* All have arrived that will. The last one is late by what it is behind the median. */
-static void finish_collective(struct group *g, struct pending *p)
+static void finish_collective(struct rank_group *g, struct rank_pending *p)
 {
 	uint32_t last = 0, n = 0;
 	uint64_t first_ns = UINT64_MAX;
@@ -189,7 +189,7 @@ static void finish_collective(struct group *g, struct pending *p)
 	p->sequence = 0;
 }
 
-static void begin_pending(struct group *g, struct pending *p, uint64_t sequence)
+static void begin_pending(struct rank_group *g, struct rank_pending *p, uint64_t sequence)
 {
 	if (p->sequence)
 		finish_collective(g, p);
@@ -218,8 +218,8 @@ static bool is_usable(const struct analysis_event *event)
 
 void ranks_event(struct analysis *a, void *state, const struct analysis_event *event)
 {
-	struct group *g;
-	struct pending *p;
+	struct rank_group *g;
+	struct rank_pending *p;
 
 	if (event->kind == ANALYSIS_STEP)
 		on_step(state, event);
@@ -244,7 +244,7 @@ void ranks_event(struct analysis *a, void *state, const struct analysis_event *e
 /* ---- judging ---- */
 
 /* 0: not known. */
-static double own_median(struct group *g, const struct rank *rank)
+static double own_median(struct rank_group *g, const struct rank_row *rank)
 {
 	uint32_t n = (uint32_t)MIN(rank->own_n, (uint64_t)KEPT);
 
@@ -254,7 +254,7 @@ static double own_median(struct group *g, const struct rank *rank)
 }
 
 /* The rank that is most often the last, and how often it is that. */
-static uint32_t most_often_last(const struct group *g, uint32_t *ret_times)
+static uint32_t most_often_last(const struct rank_group *g, uint32_t *ret_times)
 {
 	uint32_t rank = 0, times = 0;
 
@@ -271,7 +271,7 @@ static uint32_t most_often_last(const struct group *g, uint32_t *ret_times)
 	return rank;
 }
 
-static double median_lateness(struct group *g, uint32_t rank, double *ret_mad)
+static double median_lateness(struct rank_group *g, uint32_t rank, double *ret_mad)
 {
 	uint32_t n = 0;
 	double median;
@@ -287,7 +287,7 @@ static double median_lateness(struct group *g, uint32_t rank, double *ret_mad)
 }
 
 /* Of the program if it says so, else from one collective to the next. */
-static double step_of(const struct ranks *r, struct group *g)
+static double step_of(const struct ranks *r, struct rank_group *g)
 {
 	uint32_t n = 0;
 
@@ -299,7 +299,7 @@ static double step_of(const struct ranks *r, struct group *g)
 	return n > 0 ? median_of(g->sorted, n) : 0;
 }
 
-static void put_scores(struct group *g, struct rank *late, struct analysis_finding *finding)
+static void put_scores(struct rank_group *g, struct rank_row *late, struct analysis_finding *finding)
 {
 	double own = own_median(g, late), least = own;
 
@@ -314,7 +314,7 @@ static void put_scores(struct group *g, struct rank *late, struct analysis_findi
 	finding_value(finding, "individual_score", ANALYSIS_RATIO, late->best > 0 ? late->best / own : 1);
 }
 
-static void keep_best(struct group *g)
+static void keep_best(struct rank_group *g)
 {
 	for (uint32_t i = 0; i < g->ranks; i++) {
 		double own = own_median(g, &g->rank[i]);
@@ -324,11 +324,11 @@ static void keep_best(struct group *g)
 	}
 }
 
-static void judge_group(struct analysis *a, struct ranks *r, struct group *g,
+static void judge_group(struct analysis *a, struct ranks *r, struct rank_group *g,
 			const struct analysis_window *window)
 {
 	uint32_t times, last = most_often_last(g, &times);
-	struct rank *late = &g->rank[last];
+	struct rank_row *late = &g->rank[last];
 	double mad, lateness, step;
 	struct analysis_finding finding = {
 		.rule = FINDING_STRAGGLER,
@@ -361,11 +361,11 @@ static void judge_group(struct analysis *a, struct ranks *r, struct group *g,
 }
 
 /* Who has not arrived for that long is not seen: the others are judged without. */
-static void finish_old(struct group *g, uint64_t before_ns)
+static void finish_old(struct rank_group *g, uint64_t before_ns)
 {
 	for (uint64_t i = 0, from = g->released; i < PENDING; i++) {
 		uint64_t sequence = from + 1 + i, newest_ns = 0;
-		struct pending *p = &g->pending[sequence % PENDING];
+		struct rank_pending *p = &g->pending[sequence % PENDING];
 
 		for (uint32_t rank = 0; p->sequence == sequence && rank < g->ranks; rank++)
 			newest_ns = MAX(newest_ns, p->at_ns[rank]);
@@ -379,7 +379,7 @@ void ranks_window(struct analysis *a, void *state, const struct analysis_window 
 	struct ranks *r = state;
 
 	for (uint32_t i = 0; i < r->n; i++) {
-		struct group *g = r->groups[i];
+		struct rank_group *g = r->groups[i];
 
 		finish_old(g, window->end_ns - MIN(window->end_ns, PATIENCE_NS));
 		/* Nothing new says nothing new. */
