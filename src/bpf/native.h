@@ -117,6 +117,7 @@ __noinline int native_step(__u64 id)
 {
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
 	struct native *native;
+	struct native_met *met;
 	const struct unwind_rule *rule = NULL;
 	__u32 at = 0;
 	__u64 pc, n, offset;
@@ -141,14 +142,23 @@ __noinline int native_step(__u64 id)
 	native->n = n + 1;
 	native->hash = hash_mix(native->hash, pc);
 	native->stop = 0;
-	if ((pc < native->area.start || pc >= native->area.end) && !native_area(id, pc)) {
-		if (!native_signal(native, UNWIND_NONE))
-			native->stop = TRACE_NATIVE_UNMAPPED;
-		return !native->stop;
+	met = &native->met[(pc >> 1 ^ pc >> 8) & (NATIVE_MET - 1)];
+	if (native->space && met->space == native->space && met->pc == pc) {
+		at = met->rule;
+		native->area.space = native->space;
+	} else {
+		if ((pc < native->area.start || pc >= native->area.end) && !native_area(id, pc)) {
+			if (!native_signal(native, UNWIND_NONE))
+				native->stop = TRACE_NATIVE_UNMAPPED;
+			return !native->stop;
+		}
+		offset = pc - native->area.base;
+		if (native->area.rows && offset <= (__u32)-1)
+			at = row_search(native->area.first, native->area.rows, offset);
+		met->pc = pc;
+		met->space = at && native->area.space == native->space ? native->space : 0;
+		met->rule = at;
 	}
-	offset = pc - native->area.base;
-	if (native->area.rows && offset <= (__u32)-1)
-		at = row_search(native->area.first, native->area.rows, offset);
 	rule = bpf_map_lookup_elem(&rules, &at);
 	if (!rule)
 		return 0;
@@ -204,6 +214,7 @@ __noinline int native_walk(__u64 id)
 	native->fp = at->fp;
 	native->link = at->link;
 	native->called = 1;
+	native->space = native_space(id);
 	native->loop = python ? python->loop : 0;
 	native->loop_n = python ? python->loop_n : 0;
 	native->loops[0] = native->loops[1] = 0;

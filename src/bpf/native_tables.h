@@ -112,6 +112,22 @@ __noinline int native_area(__u64 id, __u64 pc)
 	return 1;
 }
 
+/* The number of the list of mappings of the process of @id; 0: it has none that is in use. */
+__noinline __u32 native_space(__u64 id)
+{
+	__u32 tgid = id >> 32;
+	const struct unwind_space *space = bpf_map_lookup_elem(&spaces, &tgid);
+	const struct unwind_area *area;
+	__u32 first, number;
+
+	if (!space)
+		return 0;
+	first = space->first;
+	number = space->space;
+	area = bpf_map_lookup_elem(&areas, &first);
+	return area && area->space == number ? number : 0;
+}
+
 /*
  * Where a return probe of anybody has replaced the return address at @slot (x86-64) or of the function whose
  * stack pointer was @slot (arm64): the address that it was; else @address.

@@ -8,6 +8,7 @@
 
 enum {
 	PYTHON_MET = 32, /* code objects of a walk that are known again; a power of two */
+	NATIVE_MET = 64, /* addresses of a thread whose rules are known again; a power of two */
 	PYTHON_END = 64, /* bytes at each end of a table of lines that are compared */
 	/*
 	 * Bytes before a frame that are read with it. From 3.11 on frames lie one after the other, the outer
@@ -26,6 +27,13 @@ struct walk_code {
 	__u32 pad;
 };
 
+/* The rule of an address in a list of mappings, of which it has one as long as the list is in use. */
+struct native_met {
+	__u64 pc;
+	__u32 space; /* its number; 0: none */
+	__u32 rule;
+};
+
 /* A thread's native frames as they are walked. */
 struct native {
 	__u64 ip, sp, fp, link; /* of the frame that the walk has reached */
@@ -38,7 +46,9 @@ struct native {
 	struct unwind_area area; /* of the last frame */
 	__u64 loops[2]; /* as in struct trace_native */
 	__u64 loop, loop_n; /* as in struct trace_python */
+	__u32 space, pad; /* number of the list in use when the walk began; 0: none */
 	__u64 pcs[TRACE_STACK_LARGE];
+	struct native_met met[NATIVE_MET];
 };
 
 /* A thread's Python frames as they are walked: too large for the stack, and a program may be preempted. */

@@ -33,7 +33,7 @@ enum {
 	THREADS_EVENT = 32768,
 	STATS_EVENT = 16384 / TRACE_SHARE * (TRACE_SHARE + 1),
 	/*
-	 * Of stacks, if they are recorded: threads that have one (5 KiB each), Python processes, what was
+	 * Of stacks, if they are recorded: threads that have one (7 KiB each), Python processes, what was
 	 * sent.
 	 */
 	WALKS = 4096,
