@@ -133,7 +133,7 @@ static int prepare(struct database *db, const char *sql, sqlite3_stmt **ret_stat
 }
 
 /* To its end; its only row's first column, if it has one. */
-static int finish(struct database *db, sqlite3_stmt *statement, int64_t *ret_number)
+static int run_statement(struct database *db, sqlite3_stmt *statement, int64_t *ret_number)
 {
 	int result = sqlite3_step(statement), r = error_of(db, result);
 
@@ -156,7 +156,7 @@ static int query_number(struct database *db, const char *sql, int64_t a, int64_t
 		sqlite3_bind_int64(statement, 1, a);
 	if (n > 1)
 		sqlite3_bind_int64(statement, 2, b);
-	return finish(db, statement, ret_number);
+	return run_statement(db, statement, ret_number);
 }
 
 /* ---- opening ---- */
@@ -301,14 +301,14 @@ int database_put_layout(struct database *db, const char *text, size_t n, int64_t
 		return r;
 	*ret_id = 0;
 	sqlite3_bind_blob64(statement, 1, text, n, SQLITE_STATIC);
-	r = finish(db, statement, ret_id);
+	r = run_statement(db, statement, ret_id);
 	if (r < 0 || *ret_id)
 		return r;
 	r = prepare(db, "INSERT INTO layout(text) VALUES(?1)", &statement);
 	if (r < 0)
 		return r;
 	sqlite3_bind_blob64(statement, 1, text, n, SQLITE_STATIC);
-	r = finish(db, statement, NULL);
+	r = run_statement(db, statement, NULL);
 	*ret_id = sqlite3_last_insert_rowid(db->sqlite);
 	return r;
 }
@@ -333,7 +333,7 @@ int database_put(struct database *db, struct stored_block *block, const void *da
 	sqlite3_bind_int64(statement, 7, block->boot_first_ns);
 	sqlite3_bind_int64(statement, 8, block->boot_last_ns);
 	sqlite3_bind_blob64(statement, 9, data, n, SQLITE_STATIC);
-	r = finish(db, statement, NULL);
+	r = run_statement(db, statement, NULL);
 	if (r == 0 && !block->id)
 		block->id = sqlite3_last_insert_rowid(db->sqlite);
 	return r;

@@ -185,6 +185,8 @@ static void change(struct snapshot *s, unsigned i)
 	e->stale = i % 5 == 0;
 	s->processes[0].v[PROCESS_MEMORY] = 1e9 * (i % 4);
 	s->processes[0].id.pid = i < 10 ? 1001 : 1000;
+	s->processes[2].series[PROCESS_BUSY] = s->processes[2].v[PROCESS_BUSY]; /* its series has all */
+	s->processes[2].has_series = true;
 	snprintf(s->processes[1].comm, sizeof(s->processes[1].comm), "step %u", i / 4);
 	s->sources[SOURCE_NVML].in_use = true;
 	snprintf(s->sources[SOURCE_NVML].error, sizeof(s->sources[0].error), "%s", i % 6 ? "" : "it hung");

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/macro.h"
+#include "store/restore.h"
+#include "store/tiers.h"
+#include "view/fixture.h"
+
+#define SECOND INT64_C(1000000000)
+#define MIB (UINT64_C(1) << 20)
+
+static struct fields fields[STORE_TABLES];
+static char path[] = "/tmp/gpusonde-test-tiers-XXXXXX";
+static int folder;
+
+static int setup(_unused_ void **state)
+{
+	if (!mkdtemp(path))
+		return -1;
+	folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return folder < 0 ? -1 : fields_new(fields);
+}
+
+static int remove_entry(const char *name, _unused_ const struct stat *st, _unused_ int type,
+			_unused_ struct FTW *ftw)
+{
+	return remove(name);
+}
+
+static int teardown(_unused_ void **state)
+{
+	fields_done(fields);
+	close(folder);
+	return nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct database *open_store(const char *name)
+{
+	struct database *database;
+	char why[300];
+
+	if (database_open(folder, name, true, &database, why, sizeof(why)) < 0)
+		fail_msg("%s", why);
+	return database;
+}
+
+static void add_seconds(struct tiers *tiers, struct snapshot *s, unsigned n, struct frame_mark *mark)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct strbuf bytes;
+		struct frame frame;
+		uint64_t left_out;
+
+		s->boot_ns += SECOND;
+		s->real_ns += SECOND;
+		s->entities[0].id.v[SLOT_POWER] = 100 + i * 7919 % 613 / 8.0;
+		strbuf_init(&bytes, 0);
+		assert_int_equal(frame_write(s, i % 10 == 0, mark, &bytes, &left_out), 0);
+		assert_int_equal(frame_read(bytes.data, bytes.len, &frame), 0);
+		assert_int_equal(tiers_add(tiers, &frame), 0);
+		strbuf_done(&bytes);
+	}
+}
+
+static uint64_t frames_of(struct database *database, uint32_t tier)
+{
+	struct stored_block *blocks = NULL;
+	uint64_t sum = 0;
+	size_t n = 0;
+
+	assert_int_equal(database_list(database, &blocks, &n), 0);
+	for (size_t i = 0; i < n; i++)
+		if (blocks[i].tier == tier)
+			sum += blocks[i].frames;
+	free(blocks);
+	return sum;
+}
+
+/* Each pace has its own, and what is older than its time is dropped, by blocks. */
+static void test_paces(_unused_ void **state)
+{
+	const struct tiers_settings settings = { .max_bytes = 64 * MIB, .frames = { 200, 1000, 1000 } };
+	struct database *database = open_store("paces.db");
+	struct snapshot *s = fixture_small();
+	struct frame_mark mark = { 0 };
+	struct tiers_figures figures;
+	struct tiers *tiers;
+
+	assert_int_equal(tiers_new(database, fields, &settings, &tiers), 0);
+	add_seconds(tiers, s, 600, &mark);
+	assert_int_equal(tiers_flush(tiers), 0);
+	tiers_figures(tiers, &figures);
+	tiers_free(tiers);
+	assert_int_equal(figures.frames, 600);
+	assert_int_equal(figures.lost + figures.dropped, 0);
+	assert_in_range(frames_of(database, 0), 200, 200 + 2 * 120);
+	assert_int_equal(frames_of(database, 1), 60);
+	assert_int_equal(frames_of(database, 2), 10);
+	database_close(database);
+	fixture_free(s);
+}
+
+/* Whatever does not fit, the oldest goes. */
+static void test_bounded(_unused_ void **state)
+{
+	const struct tiers_settings settings = { .max_bytes = MIB / 2, .frames = { 100000, 100000, 100000 } };
+	struct database *database = open_store("bounded.db");
+	struct snapshot *s = fixture_full();
+	struct frame_mark mark = { 0 };
+	struct database_figures file;
+	struct stored_block *blocks;
+	struct tiers_figures figures;
+	struct tiers *tiers;
+	size_t n;
+
+	assert_int_equal(database_limit(database, settings.max_bytes), 0);
+	assert_int_equal(tiers_new(database, fields, &settings, &tiers), 0);
+	add_seconds(tiers, s, 1500, &mark);
+	assert_int_equal(tiers_flush(tiers), 0);
+	tiers_figures(tiers, &figures);
+	tiers_free(tiers);
+	assert_int_equal(figures.lost, 0);
+	assert_true(figures.dropped > 0);
+	assert_int_equal(database_figures(database, &file), 0);
+	assert_true(file.bytes <= settings.max_bytes);
+	assert_int_equal(database_list(database, &blocks, &n), 0);
+	assert_true(n > 0);
+	assert_true(blocks[0].id > 1);
+	assert_int_equal(blocks[n - 1].boot_last_ns / SECOND, s->boot_ns / SECOND);
+	free(blocks);
+	database_close(database);
+	fixture_free(s);
+}
+
+static uint32_t exits_of(struct database *database, uint32_t tier)
+{
+	struct stored_layout layout;
+	struct stored_block *blocks;
+	uint32_t exits = 0;
+	size_t n, size;
+	void *data;
+
+	assert_int_equal(database_list(database, &blocks, &n), 0);
+	for (size_t i = 0; i < n; i++) {
+		struct block *block;
+
+		if (blocks[i].tier != tier)
+			continue;
+		assert_int_equal(database_get_layout(database, blocks[i].layout, &data, &size), 0);
+		assert_int_equal(layout_read(fields, data, size, &layout), 0);
+		free(data);
+		assert_int_equal(database_get(database, blocks[i].id, &data, &size), 0);
+		assert_int_equal(block_read(fields, &layout, data, size, &block), 0);
+		free(data);
+		while (block_next(block))
+			exits += block_rows(block, STORE_EXITED);
+		block_free(block);
+		layout_done(&layout);
+	}
+	free(blocks);
+	return exits;
+}
+
+/* Those between two frames of a pace are in its next one, each once. */
+static void test_exits_of_all_paces(_unused_ void **state)
+{
+	const struct tiers_settings settings = { .max_bytes = 64 * MIB, .frames = { 1000, 1000, 1000 } };
+	struct database *database = open_store("exits.db");
+	struct snapshot *s = fixture_small();
+	struct frame_mark mark = { 0 };
+	uint32_t exited = s->exited_n;
+	struct tiers *tiers;
+
+	assert_int_equal(tiers_new(database, fields, &settings, &tiers), 0);
+	s->exited_n = 0;
+	add_seconds(tiers, s, 5, &mark);
+	s->exited_n = exited;
+	add_seconds(tiers, s, 70, &mark);
+	assert_int_equal(tiers_flush(tiers), 0);
+	tiers_free(tiers);
+	for (uint32_t tier = 0; tier < TIERS; tier++)
+		assert_int_equal(exits_of(database, tier), exited);
+	database_close(database);
+	fixture_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paces),
+		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_exits_of_all_paces),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
