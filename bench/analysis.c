@@ -3,11 +3,12 @@
  * How well src/analysis finds what is known: streams of a program that trains, made by chance, in which
  * something is slow for a while.
  *
- *   bench_analysis CASE SEED TRIALS      quiet, latency, clocks or links; prints a JSON object
+ *   bench_analysis CASE SEED TRIALS      quiet, latency, clocks, links or lost; prints a JSON object
  *
  * What is drawn for each trial: the operators, how long they take, how many modes that has and how much it
  * varies, what is slow in an episode, by how much and for how long; and what disturbs without being wrong:
- * calls that stand alone, pauses of the collector, checkpoints.
+ * calls that stand alone, pauses of the collector, checkpoints. In "lost" several ranks work together, until
+ * one of them does nothing any more.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -19,13 +20,14 @@
 #include "base/clock.h"
 
 enum { OPERATORS_MAX = 8, EPISODES = 3, DELAYS_MAX = 4096 };
+#define BEGIN 1000.0 /* seconds */
 #define SECOND ((double)NSEC_PER_SEC)
 #define SETTLES 300.0 /* seconds until the first episode: models have their samples */
 #define BETWEEN 150.0 /* from one episode's end to the next one's begin */
 #define AFTER 20.0 /* what is reported so long after an episode is of it still: two windows */
 
-enum trouble { QUIET, LATENCY, CLOCKS, LINKS, TROUBLES };
-static const char *const names[TROUBLES] = { "quiet", "latency", "clocks", "links" };
+enum trouble { QUIET, LATENCY, CLOCKS, LINKS, LOST, TROUBLES };
+static const char *const names[TROUBLES] = { "quiet", "latency", "clocks", "links", "lost" };
 
 struct operator_made {
 	uint32_t name;
@@ -38,7 +40,7 @@ struct operator_made {
 struct episode {
 	double begin, end; /* seconds */
 	double factor; /* by which it is slow */
-	uint32_t operator;
+	uint32_t which; /* operator */
 	bool found;
 	double found_s;
 };
@@ -49,6 +51,7 @@ struct trial {
 	enum trouble trouble;
 	double now, device_free;
 	uint32_t node, device, sync, reduce, thermal;
+	uint32_t ranks;
 	uint32_t operators_n, calls; /* calls: of each operator in a step */
 	struct operator_made operators[OPERATORS_MAX];
 	double data, reduce_seconds, lonely; /* lonely: probability of an outlier that stands alone */
@@ -159,7 +162,7 @@ static double duration(struct trial *t, const struct operator_made *o, uint32_t 
 	double median = uniform(t, 0, 1) < o->slow_share ? o->slow_median : o->median;
 	double seconds = median * exp(o->spread * normal(t));
 
-	if (episode && episode->operator== index && uniform(t, 0, 1) < 0.5)
+	if (episode && episode->which == index && uniform(t, 0, 1) < 0.5)
 		seconds *= episode->factor;
 	if (uniform(t, 0, 1) < t->lonely)
 		seconds *= uniform(t, 3, 20);
@@ -262,19 +265,23 @@ static void make_operators(struct trial *t)
 
 static void make_episodes(struct trial *t)
 {
-	double begin = SETTLES;
+	double begin = t->now + SETTLES;
 
-	for (unsigned i = 0; i < EPISODES && t->trouble != QUIET; i++) {
+	for (unsigned i = 0; i < EPISODES; i++) {
 		struct episode *e = &t->episodes[i];
 		double slow;
 
+		*e = (struct episode){ .begin = INFINITY, .end = INFINITY };
+		if (t->trouble == QUIET)
+			continue;
+
 		e->begin = begin + uniform(t, 0, 30);
 		e->end = e->begin + uniform(t, 30, 120);
-		e->operator=(uint32_t) uniform(t, 0, t->operators_n);
+		e->which = (uint32_t)uniform(t, 0, t->operators_n);
 		e->factor = uniform(t, 1.5, t->trouble == CLOCKS ? 3 : 6);
 		/* Slower than all of what it does usually: else nobody could say that it is wrong. */
-		slow = t->operators[e->operator].slow_share > 0 ?
-			       t->operators[e->operator].slow_median / t->operators[e->operator].median :
+		slow = t->operators[e->which].slow_share > 0 ?
+			       t->operators[e->which].slow_median / t->operators[e->which].median :
 			       1;
 		if (t->trouble == LATENCY)
 			e->factor *= slow;
@@ -331,12 +338,102 @@ static void score_findings(struct trial *t, struct score *score)
 	}
 }
 
+/* ---- a rank that is lost ---- */
+
+enum { RANKS_MAX = 8, FIRST_PID = 5000 };
+
+static void enqueue(struct trial *t, uint32_t rank, uint64_t sequence, double when)
+{
+	struct analysis_event event = of_process(t, ANALYSIS_COLLECTIVE, t->reduce);
+
+	event.pid = event.tid = FIRST_PID + rank;
+	event.bytes = 100 << 20;
+	event.count = 25 << 20;
+	event.datatype = 7;
+	event.communicator = 77;
+	event.ranks = t->ranks;
+	event.rank = (int32_t)rank;
+	event.sequence = sequence;
+	add(t, event, when, when + 2e-5);
+}
+
+/* Each rank enqueues once in a step; @lost does not, RANKS_MAX: all do. */
+static void run_ranks(struct trial *t, uint64_t sequence, double step, uint32_t lost)
+{
+	for (uint32_t rank = 0; rank < t->ranks; rank++)
+		if (rank != lost)
+			enqueue(t, rank, sequence, t->now + 1e-4 * (rank + uniform(t, 0, 1)));
+	t->now += step * exp(0.05 * normal(t));
+	if (lost == RANKS_MAX && uniform(t, 0, 1) < 0.002)
+		t->now += uniform(t, 1, 20); /* a checkpoint */
+}
+
+static void score_lost(struct trial *t, struct score *score, uint32_t lost, double since)
+{
+	uint32_t n;
+	const struct analysis_finding *findings = analysis_findings(t->analysis, &n);
+	bool found = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		bool right = findings[i].rule == FINDING_HANG && findings[i].pid == FIRST_PID + lost;
+
+		score->right += right;
+		score->findings++;
+		if (right && !found && score->found < DELAYS_MAX)
+			score->delays[score->found++] = (double)findings[i].told_ns / SECOND - since;
+		found |= right;
+	}
+	score->episodes++;
+}
+
+static void run_lost(struct trial *t, struct score *score)
+{
+	uint64_t sequence = 1, ahead, steps = (uint64_t)uniform(t, 200, 2000);
+	double step = log_uniform(t, 0.02, 1), since;
+	uint32_t lost;
+
+	t->ranks = (uint32_t)uniform(t, 2, RANKS_MAX + 1);
+	lost = (uint32_t)uniform(t, 0, t->ranks);
+	while (sequence <= steps)
+		run_ranks(t, sequence++, step, RANKS_MAX);
+	since = t->now;
+	/* The others run ahead of their devices before they wait. */
+	ahead = (uint64_t)uniform(t, 1, 4);
+	while (ahead-- > 0)
+		run_ranks(t, sequence++, step, lost);
+	if (uniform(t, 0, 1) < 0.3) {
+		struct analysis_event event = of_process(t, ANALYSIS_EXIT, 0);
+
+		event.pid = FIRST_PID + lost;
+		add(t, event, t->now, t->now);
+	}
+	for (unsigned second = 0; second < 120; second++)
+		analysis_tick(t->analysis, at(t->now + second));
+	score_lost(t, score, lost, since);
+}
+
+static void run_slow(struct trial *t, struct score *score)
+{
+	uint64_t step = 0;
+	double end;
+
+	t->data = log_uniform(t, 1e-4, 2e-3);
+	t->reduce_seconds = log_uniform(t, 2e-2, 1e-1);
+	t->lonely = uniform(t, 0, 0.002);
+	make_operators(t);
+	make_episodes(t);
+	end = t->trouble == QUIET ? t->now + 1200 : t->episodes[EPISODES - 1].end + 60;
+	while (t->now < end)
+		run_step(t, step++);
+	analysis_finish(t->analysis);
+	score_findings(t, score);
+}
+
 static int run_trial(enum trouble trouble, uint64_t seed, struct score *score)
 {
 	/* As a reader of files has it: no model waits for its turn. */
 	const struct analysis_options options = { .fits = 64 };
-	struct trial t = { .random = seed, .trouble = trouble, .now = 1000 };
-	uint64_t step = 0;
+	struct trial t = { .random = seed, .trouble = trouble, .now = BEGIN };
 	int r = analysis_new(&options, &t.analysis);
 
 	if (r < 0)
@@ -346,25 +443,11 @@ static int run_trial(enum trouble trouble, uint64_t seed, struct score *score)
 	t.sync = text(&t, "cudaStreamSynchronize");
 	t.reduce = text(&t, "ncclAllReduce");
 	t.thermal = text(&t, "sw_thermal_slowdown");
-	t.data = log_uniform(&t, 1e-4, 2e-3);
-	t.reduce_seconds = log_uniform(&t, 2e-2, 1e-1);
-	t.lonely = uniform(&t, 0, 0.002);
-	make_operators(&t);
-	for (unsigned i = 0; i < EPISODES; i++)
-		t.episodes[i] = (struct episode){ .begin = INFINITY, .end = INFINITY };
-	make_episodes(&t);
-	for (unsigned i = 0; i < EPISODES; i++) {
-		t.episodes[i].begin += t.now;
-		t.episodes[i].end += t.now;
-	}
-
-	double end = trouble == QUIET ? t.now + 1200 : t.episodes[EPISODES - 1].end + 60, begin = t.now;
-
-	while (t.now < end)
-		run_step(&t, step++);
-	analysis_finish(t.analysis);
-	score_findings(&t, score);
-	score->hours += (t.now - begin) / 3600;
+	if (trouble == LOST)
+		run_lost(&t, score);
+	else
+		run_slow(&t, score);
+	score->hours += (t.now - BEGIN) / 3600;
 	score->events += analysis_counts(t.analysis)->events;
 	analysis_free(t.analysis);
 	return 0;
@@ -387,7 +470,7 @@ int main(int argc, char **argv)
 	while (argc == 4 && trouble < TROUBLES && !STRV_EQ(argv[1], names[trouble]))
 		trouble++;
 	if (argc != 4 || trouble == TROUBLES) {
-		fprintf(stderr, "usage: bench_analysis quiet|latency|clocks|links SEED TRIALS\n");
+		fprintf(stderr, "usage: bench_analysis quiet|latency|clocks|links|lost SEED TRIALS\n");
 		return 2;
 	}
 	seed = strtoull(argv[2], NULL, 10);

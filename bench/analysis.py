@@ -13,6 +13,7 @@ TROUBLES = {
     "latency": "calls of one operator take longer",
     "clocks": "clocks are throttled",
     "links": "links are slower",
+    "lost": "a rank does nothing any more",
 }
 
 
@@ -32,4 +33,4 @@ def run():
         yield Row(f"{words}: of so many episodes", done["episodes"])
         yield Row(f"{words}: recall, episodes that are found", done["found"] / done["episodes"], "{:.2f}", at_least=0.85)
         yield Row(f"{words}: precision, findings that are of an episode", done["right"] / max(done["findings"], 1), "{:.2f}", at_least=0.85)
-        yield Row(f"{words}: median delay until it is told, seconds", done["delay"], "{:.1f}", at_most=20)
+        yield Row(f"{words}: median delay until it is told, seconds", done["delay"], "{:.1f}", at_most=60)

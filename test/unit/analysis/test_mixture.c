@@ -112,6 +112,25 @@ static void several_dimensions(void **state)
 	stream_end(&s);
 }
 
+/* A clock that is far from all others: a latency that is usual at any clock is so there, too. */
+static void unusual_conditions(void **state)
+{
+	struct stream s = stream_begin(0);
+	const float usual[] = { 10.15F, 1.3F }, slow[] = { 12, 1.3F };
+	struct mixture m;
+	float x[N][2];
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++) {
+		x[i][0] = (float)(10 + 0.2 * stream_normal(&s));
+		x[i][1] = (float)(1 + 0.01 * stream_normal(&s));
+	}
+	assert_int_equal(mixture_fit(x[0], N, 2, NULL, &m), 0);
+	assert_false(mixture_is_slow(&m, usual));
+	assert_true(mixture_is_slow(&m, slow));
+	stream_end(&s);
+}
+
 static void responsibilities_are_probabilities(void **state)
 {
 	struct stream s = stream_begin(0);
@@ -144,11 +163,9 @@ static void what_cannot_be_fitted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_modes),
-		cmocka_unit_test(one_mode_is_one_component),
-		cmocka_unit_test(equal_observations),
-		cmocka_unit_test(several_dimensions),
-		cmocka_unit_test(responsibilities_are_probabilities),
+		cmocka_unit_test(finds_the_modes),       cmocka_unit_test(one_mode_is_one_component),
+		cmocka_unit_test(equal_observations),    cmocka_unit_test(several_dimensions),
+		cmocka_unit_test(unusual_conditions),    cmocka_unit_test(responsibilities_are_probabilities),
 		cmocka_unit_test(what_cannot_be_fitted),
 	};
 
