@@ -9,7 +9,7 @@
 
 #include "model/plugin_wire.h"
 
-/* Where the agent listens, unless this variable names another place. */
+/* Where the plugin looks for who listens, unless this variable names another place. */
 #define CUPTI_SOCKET_VARIABLE "GPUSONDE_CUPTI_SOCKET"
 #define CUPTI_SOCKET_DEFAULT "/run/gpusonde/cupti.sock"
 

@@ -34,7 +34,7 @@ struct gpu_time {
 	/* Of the process, in its first row: */
 	uint64_t lost; /* records that found no room on their way */
 	uint64_t dropped, unknown, bad; /* as in struct cupti_slice */
-	char comm[NCCL_COMM]; /* the process's name, "": not known; the agent sets it */
+	char comm[NCCL_COMM]; /* the process's name, "": not known */
 };
 
 /* How far the estimate is from what was measured, as a share of the larger one; NAN: there is none. */
