@@ -237,7 +237,7 @@ bool stack_sums_frame(const struct stack_sums *s, uint32_t path, uint32_t i, str
 	if (i >= n)
 		return false;
 	place = python_stacks_place(s->python, places[i]);
-	*ret_native = place->native != 0;
+	*ret_native = place->native != 0 || !place->file; /* a remark is no function of Python */
 	if (place->native)
 		stack_natives_place(s->native, place->native, ret_place);
 	else
