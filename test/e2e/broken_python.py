@@ -71,22 +71,31 @@ COPIES = {
 }
 
 
+def stacks_of(lines):
+    """Of folded text: each stack's bytes."""
+    stacks = collections.Counter()
+    for line in lines:
+        frames, weight = re.fullmatch(r".*?;(.*);cudaMalloc (\d+)", line.rstrip("\n")).groups()
+        stacks[tuple(frames.split(";"))] += int(weight)
+    return stacks
+
+
+def said_of(text):
+    """(case, bytes) of each call, as the program says it."""
+    return [(line.rsplit(" ", 1)[0], int(line.rsplit(" ", 1)[1])) for line in text.splitlines()]
+
+
 def traced(*argv):
     """Of each stack the bytes; what the program says that it did."""
     with tempfile.TemporaryDirectory() as tmp:
         done = command("trace", f"--stacks={tmp}/x.folded", "--stacks-of=python", "--weight=bytes_held", "--", *argv,
                        env=environment(LD_LIBRARY_PATH=f"{BUILD}/sim/cuda"))
         equal(done.returncode, 0, done.stderr)
-        stacks = collections.Counter()
         with open(f"{tmp}/x.folded", encoding="utf-8") as file:
-            for line in file:
-                process, *frames, last, weight = re.fullmatch(r"(.*?);(?:(.*);)?(cudaMalloc) (\d+)\n", line).groups()
-                stacks[tuple(frames[0].split(";"))] += int(weight)
-        return stacks, [(line.rsplit(" ", 1)[0], int(line.rsplit(" ", 1)[1])) for line in done.stdout.splitlines()]
+            return stacks_of(file), said_of(done.stdout)
 
 
-def check_each(program, cases):
-    stacks, said = traced(program)
+def compare(stacks, said, cases):
     equal({name for name, _ in said}, set(cases), "cases")
     wanted = collections.Counter()
     for name, number in said:
@@ -94,6 +103,10 @@ def check_each(program, cases):
     for frames, number in wanted.items():
         equal(stacks.get(frames), number, f"{[name for name in cases if tuple(cases[name]) == frames]}: {frames}; all: {stacks}")
     equal(stacks, wanted, "stacks")
+
+
+def check_each(program, cases):
+    compare(*traced(program), cases)
 
 
 def test_each_state_of_memory():

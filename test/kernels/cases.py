@@ -9,6 +9,7 @@ import json
 import signal
 import typing
 
+from e2e import broken_python
 from lib import counts
 
 # Kernels from here on have uprobe_multi; before, it is one trace event of many probes.
@@ -255,6 +256,19 @@ def operators_counted(results, _kernel):
     wanted = {"add.Tensor": (3, 1, 6), "linear": (2, 1, 2), "mm": (1, 1, 1), "backward": (1, 1, 0)}
     assert counted == {name: tuple(OPERATOR_ROUNDS * n for n in figures) for name, figures in wanted.items()}, f"operators: {counted}"
     assert operators[None]["launches_total"] == OPERATOR_ROUNDS, operators[None]
+
+
+# Stacks of a program whose interpreter's memory is broken in all kinds of ways (test/e2e/broken_python.py).
+@case("""
+export LD_LIBRARY_PATH=/sim GPUSONDE_SIM_SCENARIO=/sim/node.yaml
+for program in broken_python broken_python_free; do
+	/gs/gpusonde trace --stacks=$program.folded --stacks-of=python --weight=bytes_held -- /gs/$program >$program.said || exit 1
+done
+""", arches=("amd64",), quick=(), since=MULTI_SINCE)
+def stacks_of_broken_memory(results, _kernel):
+    result = ended_well(results["stacks-of-broken-memory"])
+    for program, wanted in (("broken_python", broken_python.WANTED), ("broken_python_free", broken_python.WANTED | broken_python.COPIES)):
+        broken_python.compare(broken_python.stacks_of(result.text(f"{program}.folded").splitlines()), broken_python.said_of(result.text(f"{program}.said")), wanted)
 
 
 # Two processes in one address space, debuggers, processes that are killed or execute others within a call. Of the unit test, in the kernel's best

@@ -99,6 +99,8 @@ def make_image(arch, chosen):
         image.add_program(f"{build}/test/tools/filtered", "/gs/filtered")
         image.add_program(f"{build}/test/e2e/calls_named", "/gs/calls_named")
         image.add_program(f"{build}/test/e2e/calls_operators", "/gs/calls_operators")
+        for name in ("broken_python", "broken_python_free"):
+            image.add_program(f"{build}/test/e2e/{name}", f"/gs/{name}")
         capabilities_cases.add_files(image)
     if arch != OWN_ARCH:
         cases_more.add_files(image, build)
