@@ -2,9 +2,7 @@
 /*
  * The results of tracing, for the views: immutable, reference counted, made by the tracing thread once a tick
  * and referenced by the next snapshot. TRACE_METRIC rows of metrics.def are the numbers of a process on a
- * device; calls are listed by exported name.
- *
- * A device here is a GPU or MIG instance by UUID; "": it is not known, which is an entry of its own.
+ * device; calls are listed by exported name. A device here is a GPU or MIG instance by UUID; "": it is not known, which is an entry of its own.
  */
 #pragma once
 
@@ -201,8 +199,6 @@ struct traced_use {
 	double v[TRACED_METRICS]; /* counters, and memory held */
 	uint8_t p[TRACED_METRICS];
 };
-
-struct findings;
 
 struct trace_view {
 	atomic_uint refs;

@@ -20,7 +20,7 @@ const char *debug_file_root = "/usr/lib/debug";
 
 enum { PIECE = 1 << 20 };
 
-static int open_file(const char *path, int *ret_fd)
+static int open_debug_file(const char *path, int *ret_fd)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -46,7 +46,7 @@ static int open_by_build_id(struct elf_file *code, int *ret_fd)
 	for (size_t i = 0; i < n; i++)
 		at += (size_t)snprintf(path + at, sizeof(path) - at, i == 0 ? "%02x/" : "%02x", id[i]);
 	snprintf(path + at, sizeof(path) - at, ".debug");
-	return open_file(path, ret_fd);
+	return open_debug_file(path, ret_fd);
 }
 
 /* The section: a name, zeros up to a multiple of 4, and the checksum of the file with that name. */
@@ -110,7 +110,7 @@ static int open_by_link(struct elf_file *code, int fd, int64_t end_ns, int *ret_
 	*strrchr(folder, '/') = '\0';
 	if ((size_t)snprintf(path, sizeof(path), "%s%s/%s", debug_file_root, folder, name) >= sizeof(path))
 		return -ENAMETOOLONG;
-	r = open_file(path, &found);
+	r = open_debug_file(path, &found);
 	if (r == 0)
 		r = checksum_of(found, end_ns, &checksum);
 	if (r < 0)
