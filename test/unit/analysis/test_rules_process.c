@@ -156,6 +156,7 @@ static void nccl_takes_pcie(void **state)
 	(void)state;
 	assert_true(slow_path(1e6, 2e9, 2));
 	assert_false(slow_path(2e9, 1e8, 2)); /* as it should be */
+	assert_false(slow_path(2e9, 2e9, 2)); /* what takes PCIe is something else */
 	assert_false(slow_path(1e6, 2e9, 1)); /* the other rank is on another node */
 	assert_false(slow_path(NAN, 2e9, 2)); /* there is no NVLink */
 	assert_false(slow_path(1e6, 1e8, 2)); /* neither: it is within the GPU */
