@@ -2,7 +2,8 @@
 /*
  * The results of tracing, for the views: immutable, reference counted, made by the tracing thread once a tick
  * and referenced by the next snapshot. TRACE_METRIC rows of metrics.def are the numbers of a process on a
- * device; calls are listed by exported name. A device here is a GPU or MIG instance by UUID; "": it is not known, which is an entry of its own.
+ * device; calls are listed by exported name. A device here is a GPU or MIG instance by UUID; "": it is not
+ * known, which is an entry of its own.
  */
 #pragma once
 
