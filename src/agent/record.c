@@ -168,6 +168,15 @@ static int begin_files(struct record *record, struct trace_recorder *recorder, c
 	return 0;
 }
 
+static bool is_being_written(const struct record *record)
+{
+	struct timeline_writer_status status = { .done = true };
+
+	if (record->recording)
+		trace_recorder_status(record->recording, &status);
+	return !status.done;
+}
+
 static int start_recording(struct record *record, const struct record_request *request,
 			   char error[static RECORD_ERROR])
 {
@@ -182,6 +191,11 @@ static int start_recording(struct record *record, const struct record_request *r
 
 	if (record->recorded) {
 		snprintf(error, RECORD_ERROR, "a recording runs already: gpusonde record stop ends it");
+		return -EBUSY;
+	}
+	/* Each that a hung disk keeps would take memory and a thread. */
+	if (is_being_written(record)) {
+		snprintf(error, RECORD_ERROR, "the recording before is still being written");
 		return -EBUSY;
 	}
 	trace_recorder_free(TAKE_PTR(record->recording));

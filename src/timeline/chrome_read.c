@@ -55,12 +55,14 @@ static bool parse_us(const char *text, size_t n, uint64_t *ret_ns)
 			return false;
 		if (point && decimals++ >= DECIMALS)
 			continue;
-		ns = 10 * ns + (uint64_t)(text[i] - '0');
-		if (ns > (uint64_t)NS_MAX)
+		if (ns > (uint64_t)NS_MAX / 10)
 			return false;
+		ns = 10 * ns + (uint64_t)(text[i] - '0');
 	}
-	for (; decimals < DECIMALS; decimals++)
+	for (; decimals < DECIMALS && ns <= (uint64_t)NS_MAX / 10; decimals++)
 		ns *= 10;
+	if (decimals < DECIMALS)
+		return false;
 	*ret_ns = ns;
 	return n > 0 && ns <= (uint64_t)NS_MAX;
 }

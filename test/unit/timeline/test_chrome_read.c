@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -87,6 +88,25 @@ static void an_object_with_a_base(void **state)
 			 0);
 	is_slice(0, "a", 1000, 3000);
 	assert_int_equal(file.base_ns, INT64_C(1700000000000000000));
+}
+
+static void times_beyond_every_clock(void **state)
+{
+	static const char *const times[] = { "1900000000000000000", "1900000000000000000.5",
+					     "18446744073709551616000", "1e40" };
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+		char text[200];
+
+		snprintf(text, sizeof(text), "[{\"ph\":\"X\",\"name\":\"a\",\"ts\":%s,\"dur\":1}]", times[i]);
+		assert_int_equal(read_text(text), 0);
+		assert_int_equal(file.slices.n, 0);
+		assert_int_equal(file.left_out, 1);
+		done(state);
+	}
+	assert_int_equal(read_text("[{\"ph\":\"X\",\"name\":\"a\",\"ts\":2305843009213692.123,\"dur\":1}]"),
+			 0);
+	is_slice(0, "a", UINT64_C(2305843009213692123), UINT64_C(2305843009213693123));
 }
 
 static void recursion_keeps_its_pairs(void **state)
@@ -190,15 +210,11 @@ static void places_have_a_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(complete_events_and_pairs),
-		TEST(an_object_with_a_base),
-		TEST(recursion_keeps_its_pairs),
-		TEST(what_overlaps_is_cut),
-		TEST(what_makes_no_sense_is_left_out),
-		TEST(a_file_may_end_anywhere),
-		TEST(what_is_none_is_refused),
-		TEST(deep_and_long_ones_are_refused),
-		TEST(places_have_a_limit),
+		TEST(complete_events_and_pairs),      TEST(an_object_with_a_base),
+		TEST(times_beyond_every_clock),       TEST(recursion_keeps_its_pairs),
+		TEST(what_overlaps_is_cut),           TEST(what_makes_no_sense_is_left_out),
+		TEST(a_file_may_end_anywhere),        TEST(what_is_none_is_refused),
+		TEST(deep_and_long_ones_are_refused), TEST(places_have_a_limit),
 	};
 
 	return cmocka_run_group_tests_name("chrome_read", tests, NULL, NULL);
