@@ -203,15 +203,18 @@ static void open_store(struct recording *r)
 static int make_frame(struct recording *r, const struct snapshot *snapshot, bool slow, uint64_t *ret_bytes)
 {
 	_cleanup_close_ int fd = memfd_create("gpusonde-recording", MFD_CLOEXEC);
+	struct frame_mark mark = r->mark;
 	struct strbuf bytes;
 	uint64_t left_out = 0;
 	ssize_t result = fd < 0 ? -errno : 0;
 
 	strbuf_init(&bytes, FRAME_BYTES_MAX);
 	if (result == 0)
-		result = frame_write(snapshot, slow, &r->mark, &bytes, &left_out);
+		result = frame_write(snapshot, slow, &mark, &bytes, &left_out);
 	if (result == 0)
 		result = write_all(fd, bytes.data, bytes.len);
+	if (result >= 0)
+		r->mark = mark;
 	*ret_bytes = bytes.len;
 	strbuf_done(&bytes);
 	model_agent_add(r->model, AGENT_DROPPED_RECORDING_ROWS, (double)left_out);

@@ -31,8 +31,11 @@ DEFINE_CLEANUP(struct block_writer *, block_writer_free, block_writer_freep)
 int block_writer_add(struct block_writer *writer, const struct frame *frame);
 uint32_t block_writer_frames(const struct block_writer *writer);
 bool block_writer_is_full(const struct block_writer *writer);
-/* Appends the block as it is now to @out; further frames may follow. -ENOMEM. */
-int block_writer_finish(struct block_writer *writer, struct strbuf *out);
+/*
+ * Appends the block as it is now to @out; further frames may follow. @last: none will, so that time is taken
+ * to make it small. -ENOMEM.
+ */
+int block_writer_finish(struct block_writer *writer, bool last, struct strbuf *out);
 /* Empty again. */
 void block_writer_reset(struct block_writer *writer);
 

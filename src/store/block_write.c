@@ -9,7 +9,8 @@
 #include "base/macro.h"
 #include "store/block_private.h"
 
-enum { LEVEL = 6 };
+/* Of zstd: of a block that is put into the file again and again, and of the one that stays. */
+enum { LEVEL = 3, LAST_LEVEL = 19 };
 
 struct track {
 	uint64_t hash; /* of its key, and which of those with this key it is */
@@ -223,9 +224,12 @@ static uint64_t load_cell(struct block_writer *w, const struct frame *frame, con
 	}
 }
 
-static uint64_t row_key(const struct frame *frame, const uint8_t *row, const struct fields *fields)
+/* Rows of a table without keys are found again by their @place. */
+static uint64_t row_key(const struct frame *frame, const uint8_t *row, const struct fields *fields,
+			uint32_t place)
 {
 	uint64_t hash = 0;
+	bool any = false;
 
 	for (uint32_t f = 0; f < fields->n; f++) {
 		const struct field *field = &fields->list[f];
@@ -235,16 +239,17 @@ static uint64_t row_key(const struct frame *frame, const uint8_t *row, const str
 		if (!field->key)
 			continue;
 		if (field->kind == COLUMN_TEXT) {
-			part = hash_bytes(text, strnlen(text, field->size));
+			part = hash_bytes_secret(text, strnlen(text, field->size));
 		} else if (field->kind == COLUMN_STRING) {
 			text = frame_string(frame, row, field);
-			part = text ? hash_bytes(text, strlen(text)) : 0;
+			part = text ? hash_bytes_secret(text, strlen(text)) : 0;
 		} else {
-			part = hash_bytes(text, field->size);
+			part = hash_bytes_secret(text, field->size);
 		}
 		hash = hash * 0x9e3779b97f4a7c15 + part;
+		any = true;
 	}
-	return hash;
+	return any ? hash : place;
 }
 
 /* ---- tracks ---- */
@@ -388,7 +393,7 @@ static int add_frame_row(struct block_writer *w, const struct frame *frame, unsi
 			 const uint8_t *row)
 {
 	const struct fields *fields = &w->fields[table];
-	uint64_t hash = row_key(frame, row, fields);
+	uint64_t hash = row_key(frame, row, fields, place);
 	struct track *track = find_track(w, table, &hash);
 	int r = 0;
 
@@ -497,21 +502,21 @@ static int put_plain(const struct block_writer *w, struct strbuf *out)
 	return put_series(w, out);
 }
 
-static int compress(const struct strbuf *plain, struct strbuf *out)
+static int compress(const struct strbuf *plain, int level, struct strbuf *out)
 {
 	size_t room = ZSTD_compressBound(plain->len), n;
 	_cleanup_free_ char *packed = malloc(room);
 
 	if (!packed)
 		return -ENOMEM;
-	n = ZSTD_compress(packed, room, plain->data, plain->len, LEVEL);
+	n = ZSTD_compress(packed, room, plain->data, plain->len, level);
 	if (ZSTD_isError(n))
 		return -ENOMEM;
 	strbuf_add(out, packed, n);
 	return out->failed ? -ENOMEM : 0;
 }
 
-int block_writer_finish(struct block_writer *w, struct strbuf *out)
+int block_writer_finish(struct block_writer *w, bool last, struct strbuf *out)
 {
 	struct strbuf plain;
 	int r;
@@ -519,7 +524,7 @@ int block_writer_finish(struct block_writer *w, struct strbuf *out)
 	strbuf_init(&plain, BLOCK_BYTES_MAX);
 	r = put_plain(w, &plain);
 	if (r == 0)
-		r = plain.failed ? -ENOMEM : compress(&plain, out);
+		r = plain.failed ? -ENOMEM : compress(&plain, last ? LAST_LEVEL : LEVEL, out);
 	strbuf_done(&plain);
 	return r;
 }

@@ -245,6 +245,48 @@ static int put_trace(struct writer *w)
 	return 0;
 }
 
+static void put_analysis(struct writer *w, const struct findings *findings)
+{
+	struct findings row = *findings;
+
+	begin_table(w, STORE_ANALYSIS, 1);
+	row.list = NULL;
+	row.rules = NULL;
+	for (unsigned i = 0; i < FINDING_EVIDENCE; i++)
+		put_string(w, &row.evidence[i]);
+	strbuf_add(w->out, &row, sizeof(row));
+	end_table(w, sizeof(row));
+}
+
+static void put_finding_rules(struct writer *w, const struct findings *findings)
+{
+	uint32_t n = begin_table(w, STORE_FINDING_RULES, findings->rules_n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct finding_rule rule = findings->rules[i];
+
+		put_string(w, &rule.name);
+		put_string(w, &rule.title);
+		put_string(w, &rule.remedy);
+		strbuf_add(w->out, &rule, sizeof(rule));
+	}
+	end_table(w, n * sizeof(struct finding_rule));
+}
+
+static void put_findings(struct writer *w, const struct findings *findings)
+{
+	uint32_t n = begin_table(w, STORE_FINDINGS, findings->n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct finding finding = findings->list[i];
+
+		for (uint32_t k = 0; k < FINDING_VALUES; k++)
+			put_string(w, &finding.values[k].name);
+		strbuf_add(w->out, &finding, sizeof(finding));
+	}
+	end_table(w, n * sizeof(struct finding));
+}
+
 static int put_slow(struct writer *w)
 {
 	uint32_t n;
@@ -256,6 +298,11 @@ static int put_slow(struct writer *w)
 	put_table(w, STORE_WORKLOAD_NAMES, w->s->workload_names, w->s->workload_names_n);
 	put_name_owners(w);
 	put_table(w, STORE_TRACED_USES, w->s->traced_uses, w->s->traced_uses_n);
+	if (w->s->trace && w->s->trace->findings) {
+		put_analysis(w, w->s->trace->findings);
+		put_finding_rules(w, w->s->trace->findings);
+		put_findings(w, w->s->trace->findings);
+	}
 	return 0;
 }
 

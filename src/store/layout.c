@@ -83,6 +83,7 @@ static const struct column source_columns[] = {
 	ONE(source, unrecognised, TEXT),
 };
 
+/* Sums for atop, of GPUs and of processes, are left out: they are for its protocol alone. */
 static const struct column gpu_columns[] = {
 	ONE(entity, id.uuid, TEXT, KEY),
 	ONE(entity, id.mig_uuid, TEXT),
@@ -112,9 +113,6 @@ static const struct column gpu_columns[] = {
 	ONE(entity, stale, UINT),
 	ONE(entity, sampled_boot_ns, TIME),
 	ONE(entity, sampled_real_ns, TIME),
-	ONE(entity, samples, UINT),
-	MANY(entity, percent_sum, percent_sum[0], REAL),
-	ONE(entity, memory_kib_sum, REAL),
 	MANY(entity, clock_events, clock_events[0], UINT),
 	MANY(entity, health, health[0], UINT, BELOW(HEALTH_BAD + 1)),
 	ONE(entity, processes_live, UINT),
@@ -141,15 +139,12 @@ static const struct column process_columns[] = {
 	ONE(process, exited, UINT),
 	ONE(process, has_series, UINT),
 	ONE(process, exit_seq, UINT),
-	ONE(process, samples, UINT),
-	MANY(process, percent_sum, percent_sum[0], REAL),
-	ONE(process, memory_kib_sum, REAL),
 	MANY(process, v, v[0], REAL, METRICS(process_metrics)),
 	MANY(process, p, p[0], PRESENCE, METRICS(process_metrics)),
 	MANY(process, series, series[0], REAL, METRICS(process_metrics)),
 };
 
-/* What an exit record says in the end; the sums of atop and of series are of those that run. */
+/* What an exit record says in the end; sums of series are of those that run. */
 static const struct column exited_columns[] = {
 	ONE(process, id.pid, UINT, KEY),
 	ONE(process, id.start_ticks, UINT, KEY),
@@ -410,6 +405,38 @@ static const struct column traced_use_columns[] = {
 	MANY(traced_use, p, p[0], PRESENCE, METRICS(traced_metrics)),
 };
 
+static const struct column analysis_columns[] = {
+	MANY(findings, evidence, evidence[0], STRING),
+	ONE(findings, real_offset_ns, INT),
+	ONE(findings, events, UINT),
+	ONE(findings, late, UINT),
+	ONE(findings, beyond, UINT),
+};
+
+static const struct column finding_rule_columns[] = {
+	ONE(finding_rule, name, STRING, KEY), ONE(finding_rule, title, STRING),
+	ONE(finding_rule, remedy, STRING),    ONE(finding_rule, missing, UINT),
+	ONE(finding_rule, active, UINT),
+};
+
+static const struct column finding_columns[] = {
+	ONE(finding, rule, UINT, OF(FINDING_RULES), KEY),
+	ONE(finding, active, UINT),
+	ONE(finding, pid, UINT, KEY),
+	ONE(finding, node, TEXT),
+	ONE(finding, device, TEXT, KEY),
+	ONE(finding, subject, TEXT, KEY),
+	ONE(finding, communicator, UINT),
+	ONE(finding, begin_ns, UINT, KEY),
+	ONE(finding, end_ns, UINT),
+	ONE(finding, confidence, REAL),
+	ONE(finding, without, UINT),
+	ONE(finding, values_n, UINT, BELOW(FINDING_VALUES + 1)),
+	EACH(finding, values, name, STRING),
+	EACH(finding, values, unit, UINT, BELOW(UNIT_MAX)),
+	EACH(finding, values, value, REAL),
+};
+
 #define TABLE(id_, name_, struct_, columns_, max_) \
 	[STORE_##id_] = { name_, columns_, ARRAY_SIZE(columns_), sizeof(struct struct_), max_ }
 
@@ -440,6 +467,9 @@ const struct record_table store_tables[STORE_TABLES] = {
 	TABLE(WORKLOAD_NAMES, "workload_names", workload_name, workload_name_columns, 8192),
 	TABLE(NAME_OWNERS, "name_owners", owner, owner_columns, 8192),
 	TABLE(TRACED_USES, "traced_uses", traced_use, traced_use_columns, 8192),
+	TABLE(ANALYSIS, "analysis", findings, analysis_columns, 1),
+	TABLE(FINDING_RULES, "finding_rules", finding_rule, finding_rule_columns, 256),
+	TABLE(FINDINGS, "findings", finding, finding_columns, 1024),
 };
 
 /* ---- fields ---- */

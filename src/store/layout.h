@@ -26,6 +26,7 @@
 #include <stddef.h>
 
 #include "base/strbuf.h"
+#include "model/finding.h"
 #include "model/snapshot.h"
 
 enum store_table {
@@ -57,6 +58,9 @@ enum store_table {
 	STORE_WORKLOAD_NAMES,
 	STORE_NAME_OWNERS, /* as STORE_WORKLOAD_OWNERS, by workload name */
 	STORE_TRACED_USES,
+	STORE_ANALYSIS, /* one row: the findings themselves; none: nothing is analysed */
+	STORE_FINDING_RULES,
+	STORE_FINDINGS,
 	STORE_TABLES
 };
 
@@ -110,6 +114,12 @@ struct record_table {
 };
 
 extern const struct record_table store_tables[STORE_TABLES];
+
+/* Of a snapshot, in nanoseconds: two of these can be subtracted. */
+static inline bool store_time_is_sane(int64_t ns)
+{
+	return ns >= 0 && ns < INT64_C(1) << 62;
+}
 
 /* ---- fields: columns of one value ---- */
 

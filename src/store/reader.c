@@ -127,6 +127,7 @@ static int ask_for(struct store_reader *reader, enum store_ask what, int64_t id,
 static bool is_sane(const struct stored_block *block)
 {
 	return block->tier < TIERS && block->frames > 0 && block->frames <= BLOCK_FRAMES_MAX &&
+	       store_time_is_sane(block->real_first_ns) && store_time_is_sane(block->real_last_ns) &&
 	       block->real_first_ns <= block->real_last_ns;
 }
 

@@ -173,6 +173,8 @@ static int restore_header(struct restorer *r)
 	if (r->n[STORE_NODE] != 1)
 		return -EBADMSG;
 	*s = *ROWS(snapshot, NODE);
+	if (!store_time_is_sane(s->real_ns) || !store_time_is_sane(s->boot_ns))
+		return -EBADMSG;
 	for (uint32_t i = 0; i < r->n[STORE_SOURCES]; i++)
 		s->sources[i] = ROWS(source, SOURCES)[i];
 	return 0;
@@ -349,6 +351,51 @@ static int fill_trace(struct restorer *r, struct trace_view *view)
 	return result == 0 ? find_ranges(view) : result;
 }
 
+static bool finding_is_whole(const struct finding *f)
+{
+	for (uint32_t i = 0; i < f->values_n; i++)
+		if (!f->values[i].name)
+			return false;
+	return store_time_is_sane((int64_t)f->begin_ns) && store_time_is_sane((int64_t)f->end_ns);
+}
+
+static bool rule_is_whole(const struct finding_rule *rule)
+{
+	return rule->name && rule->title && rule->remedy;
+}
+
+static int restore_findings(struct restorer *r, struct trace_view *view)
+{
+	uint32_t n = r->n[STORE_FINDINGS], rules_n = r->n[STORE_FINDING_RULES];
+	const struct findings *row = ROWS(findings, ANALYSIS);
+	struct findings *findings;
+
+	if (r->n[STORE_ANALYSIS] == 0)
+		return 0;
+	if (row->real_offset_ns < 0 ? !store_time_is_sane(-(row->real_offset_ns + 1)) :
+				      !store_time_is_sane(row->real_offset_ns))
+		return -EBADMSG;
+	view->findings = findings = findings_new(n, rules_n);
+	if (!findings)
+		return -ENOMEM;
+	memcpy(findings->evidence, row->evidence, sizeof(findings->evidence));
+	findings->real_offset_ns = row->real_offset_ns;
+	findings->events = row->events;
+	findings->late = row->late;
+	findings->beyond = row->beyond;
+	memcpy(findings->rules, r->to->rows[STORE_FINDING_RULES], rules_n * sizeof(*findings->rules));
+	memcpy(findings->list, r->to->rows[STORE_FINDINGS], n * sizeof(*findings->list));
+	findings->rules_n = rules_n;
+	findings->n = n;
+	for (uint32_t i = 0; i < rules_n; i++)
+		if (!rule_is_whole(&findings->rules[i]))
+			return -EBADMSG;
+	for (uint32_t i = 0; i < n; i++)
+		if (!finding_is_whole(&findings->list[i]))
+			return -EBADMSG;
+	return 0;
+}
+
 static int restore_operators(struct restorer *r, struct trace_view *view)
 {
 	uint32_t n = r->n[STORE_OPERATORS];
@@ -394,6 +441,8 @@ static int restore_trace(struct restorer *r)
 		result = fill_trace(r, s->trace);
 	if (result == 0)
 		result = restore_operators(r, s->trace);
+	if (result == 0)
+		result = restore_findings(r, s->trace);
 	if (result < 0)
 		return result;
 	s->traced_workloads = (uint16_t *)(void *)r->to->rows[STORE_TRACED_WORKLOADS];

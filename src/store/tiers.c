@@ -71,14 +71,14 @@ static int put_with_room(struct tiers *t, struct open_tier *tier, const struct s
 	return r;
 }
 
-static int put_block(struct tiers *t, struct open_tier *tier)
+static int put_block(struct tiers *t, struct open_tier *tier, bool last)
 {
 	struct strbuf bytes;
 	int r = put_layout(t);
 
 	strbuf_init(&bytes, 0);
 	if (r == 0)
-		r = block_writer_finish(tier->writer, &bytes);
+		r = block_writer_finish(tier->writer, last, &bytes);
 	if (r == 0) {
 		tier->block.layout = t->layout;
 		tier->block.frames = block_writer_frames(tier->writer);
@@ -168,7 +168,7 @@ static bool is_complete(const struct open_tier *tier, const struct tier *row)
 /* One that cannot be put is given up when it is complete, since the next one must begin. */
 static int end_block(struct tiers *t, struct open_tier *tier)
 {
-	int r = tier->put < block_writer_frames(tier->writer) ? put_block(t, tier) : 0;
+	int r = tier->put < block_writer_frames(tier->writer) ? put_block(t, tier, true) : 0;
 
 	if (r < 0)
 		t->figures.lost += block_writer_frames(tier->writer) - tier->put;
@@ -204,7 +204,7 @@ static int add_to_tier(struct tiers *t, unsigned i, const struct frame *frame)
 		return -ENOMEM;
 	}
 	if (block_writer_frames(tier->writer) >= tier->put + row->put_frames)
-		r = put_block(t, tier);
+		r = put_block(t, tier, is_complete(tier, row));
 	return r;
 }
 
@@ -230,7 +230,7 @@ int tiers_flush(struct tiers *t)
 
 	for (unsigned i = 0; i < TIERS; i++) {
 		struct open_tier *tier = &t->tiers[i];
-		int r = block_writer_frames(tier->writer) > tier->put ? put_block(t, tier) : 0;
+		int r = block_writer_frames(tier->writer) > tier->put ? put_block(t, tier, true) : 0;
 
 		result = result == 0 ? r : result;
 	}

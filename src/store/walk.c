@@ -145,8 +145,10 @@ static int open_next(struct store_walk *walk)
 		if (b->tier != walk->tier || b->real_last_ns < walk->since_ns ||
 		    b->real_first_ns > walk->until_ns)
 			continue;
-		walk->next++;
 		r = store_reader_block(walk->reader, b, &walk->block);
+		if (r == -ENOENT) /* who records has dropped it meanwhile */
+			continue;
+		walk->next++;
 		return r < 0 ? r : 1;
 	}
 	return 0;

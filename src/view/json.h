@@ -26,6 +26,7 @@
 #include "model/python.h"
 #include "model/snapshot.h"
 
+struct finding;
 struct xid_description;
 
 struct json_maker {
@@ -84,6 +85,9 @@ void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows 
  * are unused.
  */
 void json_read_rows(const json_t *object, const struct json_rows *rows, double *v, uint8_t *p);
+
+/* The evidence of a finding: members with their units. */
+json_t *json_finding_values(struct json_maker *j, const struct finding *finding);
 
 /*
  * Members that identify a workload, and the names of its container and pod; null where there is none, or it

@@ -36,7 +36,7 @@ static bool ends_in(const char *name, const char *suffix)
 	return n >= end && strcmp(name + n - end, suffix) == 0;
 }
 
-static json_t *json_values(struct json_maker *j, const struct finding *f)
+json_t *json_finding_values(struct json_maker *j, const struct finding *f)
 {
 	json_t *object = json_object();
 
@@ -87,7 +87,7 @@ static json_t *json_finding(struct json_maker *j, const struct findings *finding
 	json_put(j, object, "subject", json_text_or_null(f->subject));
 	json_put(j, object, "communicator", json_id(f->communicator));
 	json_put(j, object, "confidence", json_number(f->confidence));
-	json_put(j, object, "evidence", json_values(j, f));
+	json_put(j, object, "evidence", json_finding_values(j, f));
 	json_put(j, object, "surer_with", json_words(j, findings, f->without));
 	json_put(j, object, "remedy", json_string(rule->remedy));
 	json_put(j, object, "timeline", json_place_of(j, findings, f));

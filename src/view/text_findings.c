@@ -9,19 +9,17 @@
 #include "view/number.h"
 #include "view/table.h"
 
-enum { VALUE_TEXT = 64 };
-
-static void value_text(const struct finding_value *value, char text[static VALUE_TEXT])
+void finding_value_text(const struct finding_value *value, char text[static FINDING_VALUE_TEXT])
 {
 	char bytes[BYTES_TEXT];
 	double v = value->value;
 
 	switch (value->unit) {
 	case UNIT_RATIO:
-		snprintf(text, VALUE_TEXT, "%.1f %%", v * 100);
+		snprintf(text, FINDING_VALUE_TEXT, "%.1f %%", v * 100);
 		break;
 	case UNIT_SECONDS:
-		snprintf(text, VALUE_TEXT,
+		snprintf(text, FINDING_VALUE_TEXT,
 			 v < 1e-3 ? "%.1f us" :
 			 v < 1    ? "%.1f ms" :
 				    "%.2f s",
@@ -32,16 +30,16 @@ static void value_text(const struct finding_value *value, char text[static VALUE
 	case UNIT_BYTES:
 	case UNIT_BYTES_PER_SECOND:
 		bytes_text(v, bytes);
-		snprintf(text, VALUE_TEXT, "%s%s", bytes, value->unit == UNIT_BYTES ? "" : "/s");
+		snprintf(text, FINDING_VALUE_TEXT, "%s%s", bytes, value->unit == UNIT_BYTES ? "" : "/s");
 		break;
 	case UNIT_HERTZ:
-		snprintf(text, VALUE_TEXT, "%.0f MHz", v / 1e6);
+		snprintf(text, FINDING_VALUE_TEXT, "%.0f MHz", v / 1e6);
 		break;
 	case UNIT_WATTS:
-		snprintf(text, VALUE_TEXT, "%.0f W", v);
+		snprintf(text, FINDING_VALUE_TEXT, "%.0f W", v);
 		break;
 	default:
-		snprintf(text, VALUE_TEXT, "%.6g", v);
+		snprintf(text, FINDING_VALUE_TEXT, "%.6g", v);
 	}
 }
 
@@ -81,13 +79,13 @@ static void put_head(const struct findings *findings, const struct finding *f,
 
 static void put_evidence(const struct finding *f, const struct table_options *options, struct strbuf *out)
 {
-	char value[VALUE_TEXT];
+	char value[FINDING_VALUE_TEXT];
 	struct strbuf line;
 
 	strbuf_init(&line, 0);
 	strbuf_adds(&line, "  evidence: ");
 	for (uint32_t i = 0; i < f->values_n; i++) {
-		value_text(&f->values[i], value);
+		finding_value_text(&f->values[i], value);
 		strbuf_addf(&line, "%s%s %s", i > 0 ? ", " : "", f->values[i].name, value);
 	}
 	if (f->values_n > 0)

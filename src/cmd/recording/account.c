@@ -19,10 +19,17 @@ enum {
 	GPUS_MAX = READING_ENTITIES_MAX
 };
 
+struct counter {
+	double last;
+	uint64_t frame; /* number of the newest snapshot with it, from 1 */
+};
+
 struct account_counters {
 	struct hashmap by;
-	double *last;
+	struct counter *list;
 	uint32_t n, room;
+	struct hashmap selected; /* processes of whom the report is */
+	uint32_t selected_n;
 };
 
 /* ---- counters ---- */
@@ -35,44 +42,77 @@ static uint64_t key_hash(const char *what, const char *a, const char *b, uint64_
 	return hash_bytes_secret(text, (size_t)MIN(n, (int)sizeof(text) - 1));
 }
 
+static struct counter *counter_add(struct account *account, uint64_t key)
+{
+	struct account_counters *c = account->counters;
+	uint32_t room = MAX(1024u, c->room * 2);
+	struct counter *list = c->list;
+
+	if (c->n == c->room) {
+		list = room <= COUNTERS_MAX ? reallocarray(c->list, room, sizeof(*list)) : NULL;
+		if (list) {
+			c->list = list;
+			c->room = room;
+		}
+	}
+	if (!list || hashmap_put(&c->by, key, c->n) < 0) {
+		account->left_out++;
+		return NULL;
+	}
+	list = &list[c->n++];
+	*list = (struct counter){ 0 };
+	return list;
+}
+
 /* How much it has grown since it was last seen. @from_zero: one that comes later began with 0. */
 static double grown(struct account *account, uint64_t key, double value, bool from_zero)
 {
 	struct account_counters *c = account->counters;
+	uint64_t frame = account->frames + 1;
+	struct counter *counter;
+	double more;
 	uint32_t at;
-	double last;
+	bool known;
 
-	if (hashmap_get(&c->by, key, &at)) {
-		last = c->last[at];
-		c->last[at] = value;
-		return value >= last ? value - last : value;
-	}
-	if (c->n == c->room) {
-		uint32_t room = MAX(1024u, c->room * 2);
-		double *list = room <= COUNTERS_MAX ? reallocarray(c->last, room, sizeof(*list)) : NULL;
-
-		if (!list) {
-			account->left_out++;
-			return 0;
-		}
-		c->last = list;
-		c->room = room;
-	}
-	if (hashmap_put(&c->by, key, c->n) < 0) {
-		account->left_out++;
+	/* Two rows of one snapshot that have the same names are two counters. */
+	while ((known = hashmap_get(&c->by, key, &at)) && c->list[at].frame == frame)
+		key++;
+	counter = known ? &c->list[at] : counter_add(account, key);
+	if (!counter)
 		return 0;
-	}
-	c->last[c->n++] = value;
-	return from_zero && account->frames > 0 ? value : 0;
+	if (known)
+		more = value >= counter->last ? value - counter->last : value;
+	else
+		more = from_zero && account->frames > 0 ? value : 0;
+	*counter = (struct counter){ value, frame };
+	return more;
+}
+
+/* Whether it is seen for the first time; false beyond the limit. */
+static bool is_new(struct account *account, uint64_t key)
+{
+	uint32_t at;
+
+	return !hashmap_get(&account->counters->by, key, &at) && counter_add(account, key);
 }
 
 static void add_amount(struct amount *amount, double value, uint8_t p)
 {
-	if (!presence_is(p))
-		return;
 	amount->value += value;
 	amount->known = true;
 	amount->estimated |= (p & PRESENCE_ESTIMATED) != 0;
+}
+
+/*
+ * What a counter has grown by; one that is not present stands where it was. @amount may be NULL: it is
+ * remembered all the same.
+ */
+static void add_counter(struct account *account, struct amount *amount, uint64_t key, double value, uint8_t p)
+{
+	double more = presence_is(p) ? grown(account, key, value, true) : 0;
+
+	if (amount && presence_is(p))
+		add_amount(amount, more, p);
 }
 
 static void raise_amount(struct amount *amount, double value, uint8_t p)
@@ -84,7 +124,7 @@ static void raise_amount(struct amount *amount, double value, uint8_t p)
 	amount->estimated |= (p & PRESENCE_ESTIMATED) != 0;
 }
 
-static void *with_room(void *list, uint32_t n, uint32_t *room, uint32_t max, size_t size)
+void *account_room(void *list, uint32_t n, uint32_t *room, uint32_t max, size_t size)
 {
 	uint32_t more = MAX(16u, *room * 2);
 	void *bigger;
@@ -123,7 +163,7 @@ static struct account_gpu *gpu_of(struct account *account, const struct entity *
 }
 
 static void account_point(struct account *account, struct account_gpu *gpu, const struct entity *e,
-		      int64_t real_ns)
+			  int64_t real_ns)
 {
 	static const enum gpu_slot slots[] = { SLOT_UTILIZATION_GPU, SLOT_POWER, SLOT_MEMORY_USED };
 	double length = (double)(account->until_ns - account->since_ns) + 1;
@@ -177,6 +217,7 @@ bool account_selects(const struct account *account)
 struct whose {
 	enum workload_kind kind;
 	const char *id, *pod_uid;
+	uint32_t user; /* as in struct workload */
 	const char *namespace, *pod, *container;
 	const struct job *job;
 	uint32_t uid;
@@ -217,7 +258,7 @@ static bool is_selected(const struct account *account, const struct whose *w)
 
 static bool same_who(const struct account_who *who, const struct whose *w, const char *id)
 {
-	if (who->kind != w->kind)
+	if (who->kind != w->kind || who->user != w->user)
 		return false;
 	if (*id)
 		return STRV_EQ(who->id, id);
@@ -241,14 +282,14 @@ static struct account_who *who_of(struct account *account, const struct whose *w
 		if (same_who(&account->who[i], w, id))
 			who = &account->who[i];
 	if (!who) {
-		list = with_room(account->who, account->who_n, &account->who_room, WHO_MAX, sizeof(*list));
+		list = account_room(account->who, account->who_n, &account->who_room, WHO_MAX, sizeof(*list));
 		if (!list) {
 			account->left_out++;
 			return NULL;
 		}
 		account->who = list;
 		who = &list[account->who_n++];
-		*who = (struct account_who){ .kind = w->kind, .uid = w->uid };
+		*who = (struct account_who){ .kind = w->kind, .user = w->user };
 		memcpy(who->id, id, sizeof(id));
 	}
 	if (*w->pod || *w->container) {
@@ -261,24 +302,71 @@ static struct account_who *who_of(struct account *account, const struct whose *w
 	return who;
 }
 
+static struct whose whose(enum workload_kind kind, const char *id, const char *pod_uid, uint32_t user,
+			  const struct owner *owner)
+{
+	return (struct whose){
+		.kind = kind,
+		.id = id,
+		.pod_uid = pod_uid,
+		.user = user,
+		.namespace = owner ? owner->namespace : "",
+		.pod = owner ? owner->pod : "",
+		.container = owner ? owner->container : "",
+		.uid = UINT32_MAX,
+	};
+}
+
 static struct whose whose_workload(const struct snapshot *s, const struct workload *workload)
 {
-	struct whose w = {
-		.id = "", .pod_uid = "", .namespace = "", .pod = "", .container = "", .uid = UINT32_MAX
-	};
+	struct whose w;
 
 	if (!workload)
-		return w;
-	w.kind = workload->kind;
-	w.id = workload->id;
-	w.pod_uid = workload->pod_uid;
+		return whose(WORKLOAD_NONE, "", "", 0, NULL);
+	w = whose(workload->kind, workload->id, workload->pod_uid, workload->user, workload->owner);
 	w.job = snapshot_job(s, workload->job);
-	if (workload->owner) {
-		w.namespace = workload->owner->namespace;
-		w.pod = workload->owner->pod;
-		w.container = workload->owner->container;
-	}
 	return w;
+}
+
+/* Of the traced workload with this index. */
+static struct whose whose_name(const struct snapshot *s, uint16_t index)
+{
+	const struct workload_name *name = index < s->workload_names_n ? &s->workload_names[index] : NULL;
+
+	return name ? whose(name->kind, name->id, name->pod_uid, name->user, name->owner) :
+		      whose(WORKLOAD_NONE, "", "", 0, NULL);
+}
+
+static uint64_t process_number(struct process_id id)
+{
+	return (uint64_t)id.pid << 32 ^ id.start_ticks;
+}
+
+/* What it calls and launches is of whom the report is, too. */
+static void select_process(struct account *account, struct process_id id)
+{
+	struct account_counters *c = account->counters;
+	uint32_t is;
+
+	if (hashmap_get(&c->selected, process_number(id), &is))
+		return;
+	if (c->selected_n == COUNTERS_MAX || hashmap_put(&c->selected, process_number(id), 1) < 0)
+		account->left_out++;
+	else
+		c->selected_n++;
+}
+
+/* A peak is of the process's whole life: it was reached in this time only if it has grown meanwhile. */
+static void account_peak(struct account *account, struct account_who *who, const struct process *p,
+			 uint64_t key)
+{
+	enum process_metric row = PROCESS_MEMORY;
+
+	if (presence_is(p->p[PROCESS_MEMORY_PEAK]) &&
+	    grown(account, key, p->v[PROCESS_MEMORY_PEAK], true) > 0)
+		row = PROCESS_MEMORY_PEAK;
+	if (who)
+		raise_amount(&who->memory_peak, p->v[row], p->p[row]);
 }
 
 static void account_process(struct account *account, const struct snapshot *s, const struct process *p)
@@ -287,74 +375,58 @@ static void account_process(struct account *account, const struct snapshot *s, c
 	struct whose w = whose_workload(s, p->workload < s->workloads_n ? &s->workloads[p->workload] : NULL);
 	char device[128];
 	struct account_who *who;
-	uint64_t number = (uint64_t)p->id.pid << 32 ^ p->id.start_ticks;
-	double busy, energy;
+	uint64_t number = process_number(p->id);
 
 	w.uid = p->uid;
 	if (!w.job)
 		w.job = snapshot_job(s, p->job);
 	snprintf(device, sizeof(device), "%s/%u/%u", e->id.uuid, e->id.gi, e->id.ci);
-	busy = grown(account, key_hash("busy", device, "", number), p->v[PROCESS_BUSY], true);
-	energy = grown(account, key_hash("energy", device, "", number), p->v[PROCESS_ENERGY], true);
 	who = who_of(account, &w);
+	if (account_selects(account) && is_selected(account, &w))
+		select_process(account, p->id);
+	add_counter(account, who ? &who->busy : NULL, key_hash("busy", device, "", number),
+		    p->v[PROCESS_BUSY], p->p[PROCESS_BUSY]);
+	add_counter(account, who ? &who->energy : NULL, key_hash("energy", device, "", number),
+		    p->v[PROCESS_ENERGY], p->p[PROCESS_ENERGY]);
+	account_peak(account, who, p, key_hash("peak", device, "", number));
 	if (!who)
 		return;
-	add_amount(&who->busy, busy, p->p[PROCESS_BUSY]);
-	add_amount(&who->energy, energy, p->p[PROCESS_ENERGY]);
-	raise_amount(&who->memory_peak, p->v[PROCESS_MEMORY_PEAK], p->p[PROCESS_MEMORY_PEAK]);
-	/* Each once: 1 where it is new, in grown()'s sense. */
-	who->processes +=
-		grown(account, key_hash("process", device, "", number), 1, true) > 0 || account->frames == 0;
-	who->ended += p->exited;
+	/* On several GPUs it is one process. */
+	who->processes += is_new(account, key_hash("process", "", "", number));
+	who->ended += p->exited && is_new(account, key_hash("ended", "", "", number));
 }
 
 static void account_allocation(struct account *account, const struct snapshot *s, const struct allocated *a)
 {
 	const struct entity *e = &s->entities[a->entity];
-	struct whose w = { a->kind, a->id, a->pod_uid, a->namespace, a->pod, a->container, NULL, UINT32_MAX };
+	struct whose w = { .kind = a->kind,
+			   .id = a->id,
+			   .pod_uid = a->pod_uid,
+			   .namespace = a->namespace,
+			   .pod = a->pod,
+			   .container = a->container,
+			   .uid = UINT32_MAX };
+	uint64_t instance = e->id.gi ^ (uint64_t)e->id.ci << 32;
 	char id[700];
-	struct account_who *who;
-	double seconds, idle;
+	struct account_who *who = a->kind == WORKLOAD_NONE ? NULL : who_of(account, &w);
 
 	snprintf(id, sizeof(id), "%s/%s/%s/%s", a->id, a->namespace, a->pod, a->container);
-	seconds = grown(account, key_hash("allocated", id, e->id.uuid, e->id.gi ^ (uint64_t)e->id.ci << 32),
-			a->seconds, true);
-	idle = grown(account, key_hash("idle", id, e->id.uuid, e->id.gi ^ (uint64_t)e->id.ci << 32),
-		     a->idle_seconds, true);
-	who = a->kind == WORKLOAD_NONE ? NULL : who_of(account, &w);
-	if (!who)
-		return;
-	add_amount(&who->allocated, seconds,
-		   a->estimated ? PRESENCE_PRESENT | PRESENCE_ESTIMATED : PRESENCE_PRESENT);
-	add_amount(&who->idle, idle, a->idle_p);
+	add_counter(account, who ? &who->allocated : NULL, key_hash("allocated", id, e->id.uuid, instance),
+		    a->seconds, a->estimated ? PRESENCE_PRESENT | PRESENCE_ESTIMATED : PRESENCE_PRESENT);
+	add_counter(account, who ? &who->idle : NULL, key_hash("idle", id, e->id.uuid, instance),
+		    a->idle_seconds, a->idle_p);
 }
 
 static void account_use(struct account *account, const struct snapshot *s, const struct traced_use *use)
 {
-	const struct workload_name *name =
-		use->name < s->workload_names_n ? &s->workload_names[use->name] : NULL;
-	struct whose w = { .namespace = "", .pod = "", .container = "", .uid = UINT32_MAX };
-	struct account_who *who;
-	double launches, errors;
+	struct whose w = whose_name(s, use->name);
+	uint64_t number = (uint64_t)w.user << 32 | w.kind;
+	struct account_who *who = w.kind == WORKLOAD_NONE ? NULL : who_of(account, &w);
 
-	if (!name)
-		return;
-	w.kind = name->kind;
-	w.id = name->id;
-	w.pod_uid = name->pod_uid;
-	if (name->owner) {
-		w.namespace = name->owner->namespace;
-		w.pod = name->owner->pod;
-		w.container = name->owner->container;
-	}
-	launches =
-		grown(account, key_hash("launches", w.id, use->uuid, w.kind), use->v[TRACED_LAUNCHES], true);
-	errors = grown(account, key_hash("errors", w.id, use->uuid, w.kind), use->v[TRACED_ERRORS], true);
-	who = who_of(account, &w);
-	if (!who)
-		return;
-	add_amount(&who->launches, launches, use->p[TRACED_LAUNCHES]);
-	add_amount(&who->errors, errors, use->p[TRACED_ERRORS]);
+	add_counter(account, who ? &who->launches : NULL, key_hash("launches", w.id, use->uuid, number),
+		    use->v[TRACED_LAUNCHES], use->p[TRACED_LAUNCHES]);
+	add_counter(account, who ? &who->errors : NULL, key_hash("errors", w.id, use->uuid, number),
+		    use->v[TRACED_ERRORS], use->p[TRACED_ERRORS]);
 }
 
 /* ---- XIDs, calls, kernels, operators ---- */
@@ -377,7 +449,7 @@ static void account_xid(struct account *account, const struct snapshot *s, const
 			return;
 		}
 	}
-	list = with_room(account->xids, account->xids_n, &account->xids_room, XIDS_MAX, sizeof(*list));
+	list = account_room(account->xids, account->xids_n, &account->xids_room, XIDS_MAX, sizeof(*list));
 	if (!list) {
 		account->left_out++;
 		return;
@@ -389,14 +461,17 @@ static void account_xid(struct account *account, const struct snapshot *s, const
 	snprintf(list->pci_bus_id, sizeof(list->pci_bus_id), "%s", xid->pci_bus_id);
 }
 
-static struct account_item *item_of(struct account *account, struct account_items *items, const char *name)
+static struct account_item *item_of(struct account *account, struct account_items *items, const char *text)
 {
 	struct account_item *list;
+	char name[ACCOUNT_NAME];
 
+	snprintf(name, sizeof(name), "%s", text);
+	utf8_sanitize(name);
 	for (uint32_t i = 0; i < items->n; i++)
 		if (STRV_EQ(items->list[i].name, name))
 			return &items->list[i];
-	list = with_room(items->list, items->n, &items->room, ITEMS_MAX, sizeof(*list));
+	list = account_room(items->list, items->n, &items->room, ITEMS_MAX, sizeof(*list));
 	if (!list) {
 		account->left_out++;
 		return NULL;
@@ -404,19 +479,23 @@ static struct account_item *item_of(struct account *account, struct account_item
 	items->list = list;
 	list = &list[items->n++];
 	*list = (struct account_item){ 0 };
-	snprintf(list->name, sizeof(list->name), "%s", name);
-	utf8_sanitize(list->name);
+	memcpy(list->name, name, sizeof(name));
 	return list;
 }
 
-static void account_call(struct account *account, const struct traced_call *call)
+/* @number: of a process; 0: the sum over all. */
+static void account_call(struct account *account, const struct traced_call *call, uint64_t number)
 {
 	bool nccl = call->layer && STRV_EQ(call->layer, "nccl");
 	const char *library = call->library ? call->library : "";
-	double count = grown(account, key_hash("call", call->api, library, 0), (double)call->count, true);
-	double errors = grown(account, key_hash("call", call->api, library, 1), (double)call->errors, true);
-	double bytes = grown(account, key_hash("call", call->api, library, 2), (double)call->bytes, true);
-	double seconds = grown(account, key_hash("call", call->api, library, 3), call->seconds, true);
+	double count =
+		grown(account, key_hash("calls", call->api, library, number), (double)call->count, true);
+	double errors = grown(account, key_hash("call errors", call->api, library, number),
+			      (double)call->errors, true);
+	double bytes =
+		grown(account, key_hash("call bytes", call->api, library, number), (double)call->bytes, true);
+	double seconds =
+		grown(account, key_hash("call seconds", call->api, library, number), call->seconds, true);
 	struct account_item *item;
 
 	if (count <= 0)
@@ -430,18 +509,21 @@ static void account_call(struct account *account, const struct traced_call *call
 	item->seconds += seconds;
 }
 
-static void account_kernel(struct account *account, const struct traced_kernel *kernel,
-		       const struct traced_process *p)
+static void account_kernel(struct account *account, const struct traced_kernel *launches, uint64_t number)
 {
-	const char *name = kernel->kernel ? kernel->kernel->brief : "(others)";
-	const char *symbol = kernel->kernel ? kernel->kernel->symbol : "";
-	uint64_t number = (uint64_t)p->id.pid << 32 ^ p->id.start_ticks;
-	double count = grown(account, key_hash("kernel", symbol, kernel->uuid, number),
-			     (double)kernel->all.launches, true);
-	double seconds =
-		grown(account, key_hash("kernel s", symbol, kernel->uuid, number), kernel->all.seconds, true);
-	struct account_item *item = count > 0 ? item_of(account, &account->kernels, name) : NULL;
+	const struct kernel *kernel = launches->kernel;
+	char place[128];
+	double count, seconds;
+	struct account_item *item;
 
+	/* The same symbol may be in several files, and for several architectures in one. */
+	snprintf(place, sizeof(place), "%s %llx %u", launches->uuid,
+		 kernel ? (unsigned long long)kernel->offset : 0, kernel ? kernel->arch.sm : 0);
+	count = grown(account, key_hash("kernel", kernel ? kernel->symbol : "", place, number),
+		      (double)launches->all.launches, true);
+	seconds = grown(account, key_hash("kernel seconds", kernel ? kernel->symbol : "", place, number),
+			launches->all.seconds, true);
+	item = count > 0 ? item_of(account, &account->kernels, kernel ? kernel->brief : "(others)") : NULL;
 	if (!item)
 		return;
 	item->count += count;
@@ -465,19 +547,69 @@ static void account_operator(struct account *account, const struct traced_operat
 	item->seconds += seconds;
 }
 
+/* The driver has listed it as one of who is selected, or its workload is. */
+static bool traced_is_selected(const struct account *account, const struct snapshot *s, uint32_t process)
+{
+	struct whose w = whose_name(s, s->traced_workloads[process]);
+	uint32_t is;
+
+	return hashmap_get(&account->counters->selected, process_number(s->trace->processes[process].id),
+			   &is) ||
+	       (w.kind != WORKLOAD_NONE && is_selected(account, &w));
+}
+
+bool account_has_process(const struct account *account, const struct snapshot *s, uint32_t pid)
+{
+	const struct trace_view *view = s->trace;
+	uint32_t i = trace_view_find(view, view->processes_n, pid);
+
+	for (; i < view->processes_n && view->processes[i].id.pid == pid; i++)
+		if (traced_is_selected(account, s, i))
+			return true;
+	return false;
+}
+
+static void account_node_calls(struct account *account, const struct trace_view *view)
+{
+	for (uint32_t i = 0; i < view->all_calls_n; i++)
+		account_call(account, &view->all_calls[i], 0);
+	for (uint32_t i = 0; i < view->operators_n; i++)
+		account_operator(account, &view->operators[i]);
+}
+
+static void account_process_calls(struct account *account, const struct trace_view *view,
+				  const struct traced_process *process)
+{
+	for (uint32_t i = 0; i < process->calls_n; i++)
+		account_call(account, &view->calls[process->calls_first + i], process_number(process->id));
+}
+
+static void account_process_kernels(struct account *account, const struct trace_view *view,
+				    const struct traced_process *process)
+{
+	for (uint32_t i = 0; i < process->kernels_n; i++)
+		account_kernel(account, &view->kernels[process->kernels_first + i],
+			       process_number(process->id));
+}
+
 static void account_trace(struct account *account, const struct snapshot *s)
 {
 	const struct trace_view *view = s->trace;
+	bool selects = account_selects(account);
 
 	if (!view || !view->enabled)
 		return;
 	account->traced = true;
-	for (uint32_t i = 0; i < view->all_calls_n; i++)
-		account_call(account, &view->all_calls[i]);
-	for (uint32_t i = 0; i < view->kernels_n; i++)
-		account_kernel(account, &view->kernels[i], &view->processes[view->kernels[i].process]);
-	for (uint32_t i = 0; i < view->operators_n; i++)
-		account_operator(account, &view->operators[i]);
+	if (!selects)
+		account_node_calls(account, view);
+	for (uint32_t i = 0; i < view->processes_n; i++) {
+		if (selects && !traced_is_selected(account, s, i))
+			continue;
+		if (selects)
+			account_process_calls(account, view, &view->processes[i]);
+		account_process_kernels(account, view, &view->processes[i]);
+	}
+	account_add_findings(account, s);
 }
 
 /* ---- snapshots ---- */
@@ -581,7 +713,8 @@ void account_free(struct account *account)
 		return;
 	if (account->counters) {
 		hashmap_done(&account->counters->by);
-		free(account->counters->last);
+		hashmap_done(&account->counters->selected);
+		free(account->counters->list);
 	}
 	free(account->counters);
 	free(account->gpus);
@@ -591,5 +724,9 @@ void account_free(struct account *account)
 	free(account->collectives.list);
 	free(account->kernels.list);
 	free(account->operators.list);
+	free(account->findings);
+	for (uint32_t i = 0; i < account->texts_n; i++)
+		free(account->texts[i]);
+	free(account->texts);
 	free(account);
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "model/finding.h"
 #include "model/snapshot.h"
 #include "view/select.h"
 
@@ -36,7 +37,7 @@ struct account_who {
 	enum workload_kind kind;
 	char id[ACCOUNT_NAME]; /* of a user the number */
 	char namespace[64], pod[254], container[64], job_name[128];
-	uint32_t uid; /* UINT32_MAX: not known, or several */
+	uint32_t user; /* whose own cgroup it is: as in struct workload */
 	struct amount allocated, idle; /* seconds */
 	struct amount busy, energy, memory_peak; /* of the board's time, estimates of its energy; bytes */
 	struct amount launches, errors;
@@ -60,6 +61,13 @@ struct account_items {
 	uint32_t n, room;
 };
 
+/* As it was recorded last; texts are the account's. */
+struct account_finding {
+	struct finding f;
+	const char *name, *title, *remedy; /* of its rule */
+	int64_t begin_real_ns, end_real_ns; /* 0: not known */
+};
+
 struct account {
 	struct selection selection; /* who; nothing is set: everybody */
 	int64_t since_ns, until_ns; /* what was asked for, for the points */
@@ -75,6 +83,11 @@ struct account {
 	struct account_xid *xids;
 	uint32_t xids_n, xids_room;
 	struct account_items calls, collectives, kernels, operators;
+	bool analysed;
+	struct account_finding *findings; /* in the order in which they came */
+	uint32_t findings_n, findings_room;
+	char **texts; /* of findings */
+	uint32_t texts_n, texts_room;
 	uint64_t left_out; /* beyond a limit */
 	int64_t boot_ns; /* of the newest snapshot */
 	struct account_counters *counters;
@@ -89,3 +102,12 @@ int account_add(struct account *account, const struct snapshot *snapshot, int64_
 /* Sorts what is listed, the most first. */
 void account_finish(struct account *account);
 bool account_selects(const struct account *account);
+
+/* ---- for account.c and account_findings.c ---- */
+
+/* The list, with room for one row more than @n; NULL: beyond @max, or out of memory. */
+void *account_room(void *list, uint32_t n, uint32_t *room, uint32_t max, size_t size);
+/* What a snapshot's analysis has found; of who is selected, if anybody is. */
+void account_add_findings(struct account *account, const struct snapshot *snapshot);
+/* Whether the process is of who is selected, by what this snapshot and those before it say. */
+bool account_has_process(const struct account *account, const struct snapshot *snapshot, uint32_t pid);

@@ -202,15 +202,14 @@ static json_t *who_json(const struct account_who *who)
 	return object;
 }
 
-/* null: nothing was traced, or not of whom the report is. */
+/* null: nothing was traced. */
 static json_t *items_json(const struct account *account, const struct account_items *items)
 {
-	json_t *list = json_array();
+	json_t *list;
 
-	if (!account->traced || account_selects(account)) {
-		json_decref(list);
+	if (!account->traced)
 		return json_null();
-	}
+	list = json_array();
 	for (uint32_t i = 0; i < items->n; i++) {
 		json_t *object = json_object();
 
@@ -241,6 +240,37 @@ static json_t *xids_json(const struct account *account)
 	return list;
 }
 
+static json_t *finding_json(struct json_maker *j, const struct account_finding *finding)
+{
+	json_t *object = json_object();
+
+	json_put(j, object, "finding", json_text(finding->name));
+	json_put(j, object, "title", json_text(finding->title));
+	json_put(j, object, "pid", json_positive_or_null(finding->f.pid));
+	json_put(j, object, "device", json_text_or_null(finding->f.device));
+	json_put(j, object, "subject", json_text_or_null(finding->f.subject));
+	json_put(j, object, "confidence", json_number(finding->f.confidence));
+	json_put(j, object, "begin", json_time(finding->begin_real_ns));
+	json_put(j, object, "end", json_time(finding->end_real_ns));
+	json_put(j, object, "evidence", json_finding_values(j, &finding->f));
+	json_put(j, object, "remedy", json_text(finding->remedy));
+	return object;
+}
+
+/* null: nothing was analysed. */
+static json_t *findings_json(const struct account *account)
+{
+	struct json_maker j = { 0 };
+	json_t *list;
+
+	if (!account->analysed)
+		return json_null();
+	list = json_array();
+	for (uint32_t i = 0; i < account->findings_n; i++)
+		json_push(&j, list, finding_json(&j, &account->findings[i]));
+	return list;
+}
+
 json_t *report_json(const struct account *account, const struct report_price *price)
 {
 	json_t *object = json_object(), *gpus = json_array(), *who = json_array();
@@ -267,7 +297,11 @@ json_t *report_json(const struct account *account, const struct report_price *pr
 	json_object_set_new(object, "calls", items_json(account, &account->calls));
 	json_object_set_new(object, "collectives", items_json(account, &account->collectives));
 	json_object_set_new(object, "kernels", items_json(account, &account->kernels));
-	json_object_set_new(object, "operators", items_json(account, &account->operators));
+	/* Of processes these are not recorded. */
+	json_object_set_new(object, "operators",
+			    account_selects(account) ? json_null() :
+						       items_json(account, &account->operators));
+	json_object_set_new(object, "findings", findings_json(account));
 	return object;
 }
 

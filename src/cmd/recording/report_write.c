@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/macro.h"
 #include "model/xid.h"
+#include "view/findings.h"
 #include "view/names.h"
 #include "view/number.h"
 
@@ -98,11 +99,10 @@ static void plot_line(struct strbuf *out, const struct account_gpu *gpu, unsigne
 			continue;
 		}
 		if (!open)
-			strbuf_addf(
-				out,
-				"<polyline fill=\"none\" stroke=\"hsl(%u,65%%,45%%)\" "
-				"stroke-width=\"1\" points=\"",
-				hue);
+			strbuf_addf(out,
+				    "<polyline fill=\"none\" stroke=\"hsl(%u,65%%,45%%)\" "
+				    "stroke-width=\"1\" points=\"",
+				    hue);
 		strbuf_addf(out, "%.1f,%.1f ", 40 + i * 3.8, 100 - 95 * v / top);
 		open = true;
 	}
@@ -285,10 +285,9 @@ static void write_who(struct document *d, const struct account *account, const s
 	document_table_end(d, account_selects(account) ? "Nobody of that name was recorded." :
 							 "No process was recorded.");
 	if (account->who_n > 0)
-		document_say(
-			d,
-			"Energy is an estimate of the share of the board's. Memory is the most of one "
-			"process.");
+		document_say(d,
+			     "Energy is an estimate of the share of the board's. Memory is the most of one "
+			     "process.");
 }
 
 static void write_items(struct document *d, const struct account *account, const char *title,
@@ -316,26 +315,73 @@ static void write_items(struct document *d, const struct account *account, const
 		document_say(d, "And %u more.", items->n - TOP);
 }
 
-/* Of whom the report is not: a recording has them of the whole node. */
 static void write_traced(struct document *d, const struct account *account)
 {
-	if (account_selects(account)) {
-		document_say(d,
-			     "Calls, kernels and operators are recorded of the whole node: leave out who is "
-			     "reported on, and choose the time.");
-		return;
-	}
 	write_items(d, account, "Calls", &account->calls, true);
 	write_items(d, account, "Collectives", &account->collectives, true);
 	write_items(d, account, "Kernels, by estimated time", &account->kernels, false);
-	write_items(d, account, "Operators, by estimated time", &account->operators, false);
+	if (!account_selects(account))
+		write_items(d, account, "Operators, by estimated time", &account->operators, false);
+	else if (account->traced)
+		document_say(
+			d, "Of processes, calls and kernels are recorded every ten seconds: what one did in "
+			   "its last seconds may be missing. Operators are recorded of the whole node.");
 }
 
-/* The place of what an analysis finds. */
-static void write_findings(struct document *d)
+/* "PID 7, GPU-1, step"; "": of nothing single */
+static void finding_place(const struct finding *f, char *text, size_t size)
 {
+	char pid[24] = "";
+
+	if (f->pid)
+		snprintf(pid, sizeof(pid), "PID %u", f->pid);
+	snprintf(text, size, "%s%s%s%s%s", pid, *pid && *f->device ? ", " : "", f->device,
+		 (*pid || *f->device) && *f->subject ? ", " : "", f->subject);
+}
+
+static void write_evidence(struct document *d, const struct finding *f)
+{
+	char value[FINDING_VALUE_TEXT];
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	for (uint32_t i = 0; i < f->values_n; i++) {
+		finding_value_text(&f->values[i], value);
+		strbuf_addf(&text, "%s%s %s", i > 0 ? ", " : "", f->values[i].name, value);
+	}
+	document_cell(d, "%s", f->values_n > 0 ? text.data : "-");
+	strbuf_done(&text);
+}
+
+static void write_finding(struct document *d, const struct account_finding *finding)
+{
+	char text[32], place[400];
+
+	finding_place(&finding->f, place, sizeof(place));
+	document_cell(d, "%s: %s", finding->name, finding->title);
+	document_cell(d, "%s", *place ? place : "the node");
+	format_rfc3339(finding->begin_real_ns, text);
+	document_cell(d, "%s", finding->begin_real_ns ? text : "-");
+	format_rfc3339(finding->end_real_ns, text);
+	document_cell(d, "%s", finding->end_real_ns ? text : "-");
+	document_cell(d, "%.0f %%", 100 * finding->f.confidence);
+	write_evidence(d, &finding->f);
+	document_cell(d, "%s", finding->remedy);
+}
+
+static void write_findings(struct document *d, const struct account *account)
+{
+	static const char *const headings[] = { "<FINDING",   "<OF",       "<FROM",  "<TO",
+						"CONFIDENCE", "<EVIDENCE", "<REMEDY" };
+
 	document_heading(d, "Findings");
-	document_say(d, "None in a recording: gpusonde analyze looks for them in timelines.");
+	document_table(d, ARRAY_SIZE(headings), headings);
+	for (uint32_t i = 0; i < account->findings_n; i++)
+		write_finding(d, &account->findings[i]);
+	document_table_end(d, account->analysed ?
+				      "None." :
+				      "Not known: nothing was analysed (trace.analysis); gpusonde "
+				      "analyze looks for them in timelines.");
 }
 
 void report_write(const struct account *account, const struct report_price *price, struct document *d)
@@ -348,7 +394,7 @@ void report_write(const struct account *account, const struct report_price *pric
 	}
 	write_who(d, account, price);
 	write_traced(d, account);
-	write_findings(d);
+	write_findings(d, account);
 }
 
 /* ---- sums ---- */

@@ -186,6 +186,107 @@ static void test_only_who_is_selected(_unused_ void **state)
 	fixture_free(s);
 }
 
+/* A process on two GPUs is one; a number that is absent for a while is not counted twice. */
+static void test_each_is_counted_once(_unused_ void **state)
+{
+	const struct selection everybody = { .uid = UINT32_MAX };
+	struct account *account = new_account(&everybody);
+	struct snapshot *s = fixture_small();
+	struct process *p = &s->processes[0];
+	const struct account_who *who;
+
+	s->exited_n = 0;
+	s->processes_n = 2;
+	s->processes[1] = *p;
+	s->processes[1].entity = 1;
+	p->v[PROCESS_BUSY] = s->processes[1].v[PROCESS_BUSY] = 100;
+	p->v[PROCESS_MEMORY] = 10;
+	p->v[PROCESS_MEMORY_PEAK] = 1000; /* before */
+	s->processes[1].p[PROCESS_MEMORY] = s->processes[1].p[PROCESS_MEMORY_PEAK] = PRESENCE_ABSENT;
+	account_add(account, s, SECOND);
+	later(s, 1);
+	p->v[PROCESS_BUSY] = 0;
+	p->p[PROCESS_BUSY] = PRESENCE_ABSENT;
+	account_add(account, s, SECOND);
+	later(s, 1);
+	p->v[PROCESS_BUSY] = 101;
+	p->p[PROCESS_BUSY] = PRESENCE_PRESENT;
+	account_add(account, s, SECOND);
+	account_finish(account);
+	who = find_who(account, WORKLOAD_CONTAINER, s->workloads[p->workload].id);
+	assert_non_null(who);
+	assert_int_equal(who->processes, 1);
+	assert_true(who->busy.value == 1);
+	assert_true(who->memory_peak.value == 10);
+	account_free(account);
+	fixture_free(s);
+}
+
+/* Names that are long, and names that two rows have. */
+static void test_names_of_items(_unused_ void **state)
+{
+	const struct selection everybody = { .uid = UINT32_MAX };
+	struct account *account = new_account(&everybody);
+	struct snapshot *s = fixture_traced();
+	char name[2 * ACCOUNT_NAME];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	s->trace->all_calls_n = 2;
+	s->trace->all_calls[0].api = s->trace->all_calls[1].api = name;
+	s->trace->all_calls[0].count = 1000;
+	s->trace->all_calls[1].count = 10;
+	for (unsigned i = 0; i < 5; i++) {
+		account_add(account, s, SECOND);
+		later(s, 1);
+		s->trace->all_calls[0].count += 3;
+		s->trace->all_calls[1].count += 1;
+	}
+	account_finish(account);
+	assert_int_equal(account->calls.n, 1);
+	assert_true(account->calls.list[0].count == 4 * (3 + 1));
+	account_free(account);
+	fixture_free(s);
+}
+
+/* Of a job: what the processes that the driver lists as its own called, and what was found out of them. */
+static void test_calls_of_a_job(_unused_ void **state)
+{
+	const struct selection job = { .job = "4711", .uid = UINT32_MAX };
+	struct account *account = new_account(&job);
+	struct snapshot *s = fixture_traced();
+	struct traced_process *process = &s->trace->processes[0];
+	struct finding *finding = &s->trace->findings->list[0];
+
+	assert_true(process->calls_n > 0 && process->kernels_n > 0);
+	process->id = s->processes[1].id;
+	finding->pid = process->id.pid;
+	account_add(account, s, SECOND);
+	later(s, 1);
+	s->trace->calls[process->calls_first].count += 7;
+	s->trace->all_calls[0].count += 100;
+	s->trace->kernels[process->kernels_first].all.launches += 5;
+	account_add(account, s, SECOND);
+	account_finish(account);
+	assert_int_equal(account->calls.n, 1);
+	assert_true(account->calls.list[0].count == 7);
+	assert_int_equal(account->kernels.n, 1);
+	assert_true(account->kernels.list[0].count == 5);
+	assert_int_equal(account->findings_n, 1);
+	account_free(account);
+	/* And of nobody. */
+	assert_int_equal(account_new(&(struct selection){ .job = "1", .uid = UINT32_MAX }, 0, INT64_MAX / 2,
+				     &account),
+			 0);
+	account_add(account, s, SECOND);
+	later(s, 1);
+	s->trace->calls[process->calls_first].count += 7;
+	account_add(account, s, SECOND);
+	assert_int_equal(account->calls.n + account->kernels.n + account->findings_n, 0);
+	account_free(account);
+	fixture_free(s);
+}
+
 static void test_reports(_unused_ void **state)
 {
 	const struct selection everybody = { .uid = UINT32_MAX };
@@ -207,11 +308,14 @@ static void test_reports(_unused_ void **state)
 	assert_true(report_sums(account, sums) <= REPORT_SUMS);
 	json = report_json(account, &price);
 	assert_int_equal(json_array_size(json_object_get(json, "calls")), 1);
+	assert_int_equal(json_array_size(json_object_get(json, "findings")), 1);
 	json_decref(json);
 	strbuf_init(&out, 0);
 	document_begin(&d, DOCUMENT_HTML, "Report", &out);
 	report_write(account, &price, &d);
 	document_end(&d);
+	assert_non_null(strstr(out.data, "copy_bound: threads wait for copies"));
+	assert_non_null(strstr(out.data, "<td class=\"l\">copies 25.0 %"));
 	assert_null(strstr(out.data, "<script"));
 	assert_null(strstr(out.data, "http://"));
 	assert_null(strstr(out.data, "https://"));
@@ -228,6 +332,9 @@ int main(void)
 		cmocka_unit_test(test_differences_are_added_up),
 		cmocka_unit_test(test_who_came_and_went),
 		cmocka_unit_test(test_only_who_is_selected),
+		cmocka_unit_test(test_each_is_counted_once),
+		cmocka_unit_test(test_names_of_items),
+		cmocka_unit_test(test_calls_of_a_job),
 		cmocka_unit_test(test_reports),
 	};
 

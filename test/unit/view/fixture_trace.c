@@ -397,14 +397,27 @@ static void add_workload_name(struct snapshot *s)
 /* A rule that says something, one that says nothing, and one that could not be judged. */
 static void add_findings(struct trace_view *view)
 {
-	struct findings *findings = findings_new(0, 3);
+	struct findings *findings = findings_new(1, 3);
 
 	if (!findings)
 		abort();
 	findings->rules_n = 3;
-	findings->rules[0] = (struct finding_rule){ .name = "copy_bound", .active = 2 };
-	findings->rules[1] = (struct finding_rule){ .name = "sync_in_loop" };
-	findings->rules[2] = (struct finding_rule){ .name = "hang", .missing = 1 };
+	findings->rules[0] =
+		(struct finding_rule){ "copy_bound", "threads wait for copies", "copy less", .active = 2 };
+	findings->rules[1] = (struct finding_rule){ "sync_in_loop", "steps wait", "wait less", .active = 0 };
+	findings->rules[2] = (struct finding_rule){ "hang", "no progress", "look", .missing = 1 };
+	findings->evidence[0] = "collectives";
+	findings->n = 1;
+	findings->list[0] = (struct finding){ .rule = 0,
+					      .active = true,
+					      .pid = 1001,
+					      .subject = "step",
+					      .begin_ns = SECOND,
+					      .end_ns = 2 * SECOND,
+					      .confidence = 0.75,
+					      .values_n = 1,
+					      .values[0] = { "copies", UNIT_RATIO, 0.25 } };
+	findings->real_offset_ns = INT64_C(1790000000) * SECOND;
 	view->findings = findings;
 }
 
