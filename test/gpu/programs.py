@@ -20,7 +20,8 @@ class Program:
         self.env = {**machine.program_env, "PROGRAM_PAUSE": "1", **env}
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # Unbuffered: select() would not see a line that was read along with the one before it.
+        self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self.pid = self.process.pid
         try:
             if self.line() != "ready\n":
@@ -47,19 +48,17 @@ class Program:
         """The next line; of a program that hangs none comes."""
         if not self.says(LIMIT_S):
             raise NotCompared(f"{' '.join(self.command[1:])}: says nothing for {LIMIT_S} s")
-        return self.process.stdout.readline()
+        return self.process.stdout.readline().decode()
 
     def go(self):
         """Until its device is ready, and the work begins."""
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        self.process.stdin.write(b"\n")
         if self.line() != "working\n":
             raise NotCompared(f"{' '.join(self.command[1:])}: ended with {self.process.wait(LIMIT_S)} in its first calls")
 
     def stop(self):
         """Of "busy", which goes on until then; what it did."""
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        self.process.stdin.write(b"\n")
         return self.result()
 
     def result(self):
