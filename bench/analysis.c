@@ -60,7 +60,8 @@ struct trial {
 };
 
 struct score {
-	uint64_t episodes, found, findings, right, events;
+	uint64_t episodes, found, findings, events;
+	uint64_t within, right; /* findings in an episode; and those of its rule and subject */
 	double hours, delays[DELAYS_MAX];
 };
 
@@ -289,15 +290,27 @@ static void make_episodes(struct trial *t)
 	}
 }
 
-static bool is_expected(enum trouble trouble, enum analysis_rule rule)
+static bool is_step(const struct trial *t, const struct analysis_finding *finding,
+		    enum analysis_step_part part)
 {
-	switch (trouble) {
+	return finding->rule == FINDING_STEP_SLOWER &&
+	       STRV_EQ(analysis_text_get(t->analysis, finding->subject), analysis_step_part_name(part));
+}
+
+/* What is wrong in the episode, by its own name: what follows from it is not. */
+static bool is_right(const struct trial *t, const struct episode *e, const struct analysis_finding *finding)
+{
+	bool latency =
+		finding->rule == FINDING_LATENCY_OUTLIERS || finding->rule == FINDING_LATENCY_IN_CONTEXT;
+
+	switch (t->trouble) {
 	case LATENCY:
-		return rule == FINDING_LATENCY_OUTLIERS;
+		return latency && finding->subject == t->operators[e->which].name;
 	case CLOCKS:
-		return rule == FINDING_CLOCKS_THROTTLED;
+		return finding->rule == FINDING_CLOCKS_THROTTLED && finding->subject == t->thermal;
 	case LINKS:
-		return rule == FINDING_LATENCY_OUTLIERS || rule == FINDING_STEP_SLOWER;
+		return (latency && finding->subject == t->reduce) ||
+		       is_step(t, finding, ANALYSIS_STEP_COLLECTIVES);
 	default:
 		return false;
 	}
@@ -322,9 +335,10 @@ static void score_findings(struct trial *t, struct score *score)
 		struct episode *e = episode_of(t, told);
 
 		score->findings++;
-		score->right += e != NULL;
-		if (!e || !is_expected(t->trouble, findings[i].rule))
+		score->within += e != NULL;
+		if (!e || !is_right(t, e, &findings[i]))
 			continue;
+		score->right++;
 		if (!e->found || told < e->found_s)
 			e->found_s = told;
 		e->found = true;
@@ -378,6 +392,7 @@ static void score_lost(struct trial *t, struct score *score, uint32_t lost, doub
 		bool right = findings[i].rule == FINDING_HANG && findings[i].pid == FIRST_PID + lost;
 
 		score->right += right;
+		score->within += (double)findings[i].told_ns / SECOND >= since;
 		score->findings++;
 		if (right && !found && score->found < DELAYS_MAX)
 			score->delays[score->found++] = (double)findings[i].told_ns / SECOND - since;
@@ -480,9 +495,9 @@ int main(int argc, char **argv)
 			return 1;
 	qsort(score.delays, score.found, sizeof(*score.delays), compare);
 	printf("{\"episodes\": %" PRIu64 ", \"found\": %" PRIu64 ", \"findings\": %" PRIu64
-	       ", \"right\": %" PRIu64 ", \"hours\": %.3f, \"delay\": %.3f, \"events\": %" PRIu64
-	       ", \"cpu\": %.3f}\n",
-	       score.episodes, score.found, score.findings, score.right, score.hours,
+	       ", \"within\": %" PRIu64 ", \"right\": %" PRIu64
+	       ", \"hours\": %.3f, \"delay\": %.3f, \"events\": %" PRIu64 ", \"cpu\": %.3f}\n",
+	       score.episodes, score.found, score.findings, score.within, score.right, score.hours,
 	       score.found > 0 ? score.delays[score.found / 2] : 0, score.events,
 	       (double)(clock_thread_cpu_ns() - begin_ns) / SECOND);
 	return 0;

@@ -70,8 +70,7 @@ enum analysis_flag {
 	ANALYSIS_HOST = 1 << 4, /* an allocation of the host's memory */
 	ANALYSIS_ESTIMATED = 1 << 5, /* the times are an estimate */
 	ANALYSIS_TRUE = 1 << 6, /* the times are the device's own */
-	ANALYSIS_SAMPLED = 1 << 7, /* stands for others that were not told */
-	ANALYSIS_CACHED = 1 << 8, /* an allocation that a program's own allocator served */
+	ANALYSIS_CACHED = 1 << 7, /* an allocation that a program's own allocator served */
 };
 
 enum analysis_copy {
@@ -176,6 +175,10 @@ struct analysis_steps {
 	double resolution; /* seconds by which each gap between calls may be wrong; 0: exact */
 };
 
+struct analysis_thread {
+	uint32_t node, pid, tid; /* tid 0: not known */
+};
+
 struct analysis_options {
 	uint64_t window_ns; /* 0: ANALYSIS_WINDOW_NS */
 	/* Models of latencies fitted in a window, each about 0.1 s of CPU time; 0: ANALYSIS_FITS */
@@ -187,7 +190,8 @@ enum { ANALYSIS_FITS = 4 }; /* at most 4 % of a core; a file's reader, for whom 
 struct analysis_counts {
 	uint64_t events;
 	uint64_t late; /* ended before the window that was open */
-	uint64_t beyond; /* of processes and devices beyond the limits */
+	uint64_t beyond; /* of processes, devices, communicators and texts beyond the limits */
+	uint64_t unmodelled; /* operations whose latency no model had room for */
 	uint64_t findings_beyond;
 };
 
@@ -198,7 +202,7 @@ int analysis_new(const struct analysis_options *options, struct analysis **ret_a
 void analysis_free(struct analysis *analysis);
 DEFINE_CLEANUP(struct analysis *, analysis_free, analysis_freep)
 
-/* The number of a text, the same for equal ones; "" is 0. It is made printable. -ENOBUFS, -ENOMEM. */
+/* The number of a text, the same for equal ones; "" is 0. Made printable. -ENOBUFS, counted; -ENOMEM. */
 int analysis_text(struct analysis *analysis, const char *text, uint32_t *ret_text);
 /* Valid until the next analysis_text(); "" for 0 and what is no text's number. */
 const char *analysis_text_get(const struct analysis *analysis, uint32_t text);
@@ -214,6 +218,12 @@ void analysis_finish(struct analysis *analysis);
 const struct analysis_finding *analysis_findings(const struct analysis *analysis, uint32_t *ret_n);
 /* Of processes that have some; valid until the next event. */
 const struct analysis_steps *analysis_steps(const struct analysis *analysis, uint32_t *ret_n);
+/*
+ * Threads for which others may be waiting, so that their states say why: of communicators on which
+ * nothing was enqueued for @quiet_ns the ranks with the fewest collectives. Returns how many, at most @max.
+ */
+uint32_t analysis_suspects(const struct analysis *analysis, uint64_t quiet_ns,
+			   struct analysis_thread list[static 1], uint32_t max);
 /* "data loading" */
 const char *analysis_step_part_name(enum analysis_step_part part);
 /* Bits of enum analysis_evidence that came. */

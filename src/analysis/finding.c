@@ -122,7 +122,7 @@ static void judge_process(struct analysis *a, const struct analysis_window *wind
 			.rule = (enum analysis_rule)rule,
 			.node = usage->node,
 			.pid = usage->pid,
-			.device = usage->device,
+			.device = usage->devices_n <= 1 ? usage->device : 0, /* not of one alone */
 			.begin_ns = window->begin_ns,
 			.end_ns = window->end_ns,
 		};

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Programs that hang in NCCL. A communicator on which nothing was enqueued for T, the longer of 30 s and 20
- * times the 99th percentile of a step, hangs if
+ * times the 99th percentile of a step of one of its own ranks, hangs if
  *   (a) ranks have enqueued different numbers of collectives: the one with the fewest is missing;
  *   (b) they have enqueued as many, but one with another operation, count or type: they do not match;
  *   (c) they match, the GPU is busy and its power low: the network, or a rank elsewhere, is at fault;
- *   (d) a rank's process has ended, or its thread waits in the kernel (state D), and others wait for it.
- * What does not match is told at once, as a finding of its own.
+ *   (d) a rank's process has ended, or its thread waits in the kernel (state D), and others wait for it, as
+ *       in (a) or (c).
+ * What does not match is told at once, as a finding of its own. Ranks that have enqueued all, and go on with
+ * other communicators for longer than half of T, do not wait: it was given up.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,16 +23,19 @@ enum {
 	CALLS = 64, /* newest collectives, with what the first rank enqueued */
 	GAPS = 256, /* newest times from one step to the next */
 };
+#define FORGET_NS \
+	(600 * (uint64_t)NSEC_PER_SEC) /* quiet for so long, a healthy one gives its place to others */
 #define HANG_NS (30 * (uint64_t)NSEC_PER_SEC)
 #define STEPS_LONG 20
 #define BUSY 0.99
 #define POWER_LOW 0.5 /* of the limit */
 
 struct hang_rank {
-	uint32_t node, pid, name;
+	uint32_t node, pid, tid, name; /* tid: of its newest collective */
 	int32_t rank;
 	uint64_t sequence, newest_ns, stack;
-	bool gone, blocked;
+	uint64_t blocked_ns; /* when its process was last seen in state D; 0: never */
+	bool gone;
 };
 
 struct hang_call {
@@ -40,23 +45,24 @@ struct hang_call {
 };
 
 struct hang_group {
-	uint64_t communicator, newest_ns, sequence; /* sequence: the highest */
+	uint64_t communicator, newest_ns;
+	uint64_t sequence, advanced_ns; /* the highest, and when its first rank enqueued it */
 	uint32_t ranks; /* 0: not known */
 	struct hang_rank *seen;
 	uint32_t seen_n, room;
 	struct hang_call calls[CALLS];
 	struct hang_call expected, found; /* that do not match; expected.sequence 0: all did */
-	double gaps[GAPS];
+	double gaps[GAPS]; /* between collectives */
 	uint64_t gaps_n;
+	uint32_t step_node, step_pid; /* the rank whose steps count; PID 0: none says them */
+	uint64_t step_ns; /* when its newest step began */
+	double steps[GAPS];
+	uint64_t steps_n;
 };
 
 struct hang {
 	struct hang_group *groups[GROUPS_MAX];
 	uint32_t n, ranks_n;
-	uint64_t step_ns; /* of one process: when its newest step began */
-	uint32_t step_pid;
-	double steps[GAPS];
-	uint64_t steps_n;
 };
 
 /* ---- groups ---- */
@@ -82,6 +88,32 @@ void hang_free(void *state)
 	free(h);
 }
 
+static uint64_t fewest(const struct hang_group *g)
+{
+	uint64_t least = g->sequence;
+
+	for (uint32_t i = 0; i < g->seen_n; i++)
+		least = MIN(least, g->seen[i].sequence);
+	return least;
+}
+
+/* The one that is quiet for the longest, if that is long and nobody waits in it. */
+static void forget_one(struct hang *h, uint64_t now_ns)
+{
+	uint32_t oldest = h->n;
+
+	for (uint32_t i = 0; i < h->n; i++)
+		if (h->groups[i]->newest_ns + FORGET_NS < now_ns &&
+		    fewest(h->groups[i]) == h->groups[i]->sequence &&
+		    (oldest == h->n || h->groups[i]->newest_ns < h->groups[oldest]->newest_ns))
+			oldest = i;
+	if (oldest == h->n)
+		return;
+	h->ranks_n -= h->groups[oldest]->seen_n;
+	hang_group_free(h->groups[oldest]);
+	h->groups[oldest] = h->groups[--h->n];
+}
+
 static struct hang_group *hang_group_of(struct analysis *a, struct hang *h,
 					const struct analysis_event *event)
 {
@@ -90,6 +122,8 @@ static struct hang_group *hang_group_of(struct analysis *a, struct hang *h,
 	for (uint32_t i = 0; i < h->n; i++)
 		if (h->groups[i]->communicator == event->communicator)
 			return h->groups[i];
+	if (h->n == GROUPS_MAX)
+		forget_one(h, event->end_ns);
 	g = h->n < GROUPS_MAX ? calloc(1, sizeof(*g)) : NULL;
 	if (!g) {
 		a->counts.beyond++;
@@ -103,9 +137,16 @@ static struct hang_group *hang_group_of(struct analysis *a, struct hang *h,
 static struct hang_rank *rank_of(struct analysis *a, struct hang *h, struct hang_group *g,
 				 const struct analysis_event *event)
 {
-	for (uint32_t i = 0; i < g->seen_n; i++)
-		if (g->seen[i].node == event->node && g->seen[i].pid == event->pid)
-			return &g->seen[i];
+	for (uint32_t i = 0; i < g->seen_n; i++) {
+		struct hang_rank *rank = &g->seen[i];
+
+		/* A process may have several; one is perhaps learnt later. */
+		if (rank->node != event->node || rank->pid != event->pid ||
+		    (rank->rank != event->rank && rank->rank >= 0 && event->rank >= 0))
+			continue;
+		rank->rank = MAX(rank->rank, event->rank);
+		return rank;
+	}
 	if (g->seen_n == g->room) {
 		uint32_t room = MAX(2 * g->room, 8U);
 		struct hang_rank *seen =
@@ -159,27 +200,53 @@ static void on_collective(struct analysis *a, struct hang *h, const struct analy
 	rank->sequence = MAX(rank->sequence, event->sequence);
 	rank->newest_ns = event->end_ns;
 	rank->name = event->name;
+	rank->tid = event->tid;
 	rank->stack = event->stack;
-	rank->gone = rank->blocked = false;
+	rank->gone = false;
 	match(g, event);
 	if (event->sequence > g->sequence) {
-		add_gap(g->gaps, &g->gaps_n, g->newest_ns, event->end_ns);
+		add_gap(g->gaps, &g->gaps_n, g->advanced_ns, event->end_ns);
 		g->sequence = event->sequence;
+		g->advanced_ns = event->end_ns;
 	}
 	g->newest_ns = MAX(g->newest_ns, event->end_ns);
 }
 
+/* Of the first rank that says its steps, while its process lives. */
+static void on_group_step(struct hang_group *g, const struct analysis_event *event)
+{
+	bool known = g->step_pid == event->pid && g->step_node == event->node;
+
+	if (g->step_pid && !known)
+		return;
+	for (uint32_t i = 0; i < g->seen_n && !known; i++)
+		known = g->seen[i].pid == event->pid && g->seen[i].node == event->node;
+	if (!known)
+		return;
+	if (g->step_pid)
+		add_gap(g->steps, &g->steps_n, g->step_ns, event->begin_ns);
+	g->step_node = event->node;
+	g->step_pid = event->pid;
+	g->step_ns = event->begin_ns;
+}
+
 static void on_process_event(struct hang *h, const struct analysis_event *event)
 {
-	for (uint32_t i = 0; i < h->n; i++)
-		for (uint32_t k = 0; k < h->groups[i]->seen_n; k++) {
-			struct hang_rank *rank = &h->groups[i]->seen[k];
+	for (uint32_t i = 0; i < h->n; i++) {
+		struct hang_group *g = h->groups[i];
+
+		for (uint32_t k = 0; k < g->seen_n; k++) {
+			struct hang_rank *rank = &g->seen[k];
 
 			if (rank->node != event->node || rank->pid != event->pid)
 				continue;
 			rank->gone |= event->kind == ANALYSIS_EXIT;
-			rank->blocked |= event->kind == ANALYSIS_BLOCKED;
+			if (event->kind == ANALYSIS_BLOCKED)
+				rank->blocked_ns = event->end_ns;
 		}
+		if (event->kind == ANALYSIS_EXIT && g->step_pid == event->pid && g->step_node == event->node)
+			g->step_pid = 0; /* another one's count from now on */
+	}
 }
 
 void hang_event(struct analysis *a, void *state, const struct analysis_event *event)
@@ -191,11 +258,8 @@ void hang_event(struct analysis *a, void *state, const struct analysis_event *ev
 	else if (event->kind == ANALYSIS_COLLECTIVE && event->result == 0 && event->communicator &&
 		 event->sequence)
 		on_collective(a, h, event);
-	if (event->kind != ANALYSIS_STEP || (h->step_ns && h->step_pid != event->pid))
-		return;
-	add_gap(h->steps, &h->steps_n, h->step_ns, event->begin_ns);
-	h->step_ns = event->begin_ns;
-	h->step_pid = event->pid;
+	for (uint32_t i = 0; event->kind == ANALYSIS_STEP && i < h->n; i++)
+		on_group_step(h->groups[i], event);
 }
 
 /* ---- judging ---- */
@@ -221,9 +285,9 @@ static double p99(const double gaps[static GAPS], uint64_t n)
 }
 
 /* A step's, or where the program does not say its steps, what is between collectives. */
-static uint64_t patience_ns(const struct hang *h, const struct hang_group *g)
+static uint64_t patience_ns(const struct hang_group *g)
 {
-	double step = h->steps_n > 0 ? p99(h->steps, h->steps_n) : p99(g->gaps, g->gaps_n);
+	double step = g->steps_n > 0 ? p99(g->steps, g->steps_n) : p99(g->gaps, g->gaps_n);
 
 	return MAX(HANG_NS, (uint64_t)(STEPS_LONG * step));
 }
@@ -247,8 +311,14 @@ static bool spins(const struct analysis *a, const struct hang_rank *rank)
 		       POWER_LOW * device->counters[ANALYSIS_COUNTER_POWER_LIMIT].last;
 }
 
+/* In the window: who was in state D a while ago may have gone on. */
+static bool is_blocked(const struct hang_rank *rank, uint64_t since_ns)
+{
+	return rank->blocked_ns >= MAX(since_ns, UINT64_C(1));
+}
+
 /* Whose turn it is: of those with the fewest collectives one that has ended, is blocked, or the first. */
-static const struct hang_rank *culprit_of(const struct hang_group *g)
+static const struct hang_rank *culprit_of(const struct hang_group *g, uint64_t since_ns)
 {
 	const struct hang_rank *culprit = NULL;
 
@@ -256,8 +326,8 @@ static const struct hang_rank *culprit_of(const struct hang_group *g)
 		const struct hang_rank *rank = &g->seen[i];
 
 		if (!culprit || rank->sequence < culprit->sequence ||
-		    (rank->sequence == culprit->sequence && !culprit->gone && !culprit->blocked &&
-		     (rank->gone || rank->blocked)))
+		    (rank->sequence == culprit->sequence && !culprit->gone &&
+		     !is_blocked(culprit, since_ns) && (rank->gone || is_blocked(rank, since_ns))))
 			culprit = rank;
 	}
 	return culprit;
@@ -273,19 +343,19 @@ static bool all_gone(const struct hang_group *g)
 
 /* NULL: it does not hang. */
 static const char *why(const struct analysis *a, const struct hang_group *g, const struct hang_rank *culprit,
-		       double *ret_confidence)
+		       bool blocked, double *ret_confidence)
 {
 	*ret_confidence = 0.9;
 	if (culprit->sequence < g->sequence)
-		return culprit->gone    ? "its process has ended" :
-		       culprit->blocked ? "its process waits in the kernel (state D)" :
-					  "missing rank";
-	if (culprit->blocked)
-		return "its process waits in the kernel (state D)";
+		return culprit->gone ? "its process has ended" :
+		       blocked       ? "its process waits in the kernel (state D)" :
+				       "missing rank";
 	if (g->expected.sequence == g->sequence)
 		return "operations do not match";
 	*ret_confidence = 0.75;
-	return !culprit->gone && spins(a, culprit) ? "no progress" : NULL;
+	if (culprit->gone || !spins(a, culprit))
+		return NULL;
+	return blocked ? "its process waits in the kernel (state D)" : "no progress";
 }
 
 static void report_hang(struct analysis *a, const struct hang_group *g, const struct hang_rank *culprit,
@@ -340,21 +410,54 @@ static void report_mismatch(struct analysis *a, const struct hang_group *g,
 	finding_report(a, &finding);
 }
 
-static void judge_group(struct analysis *a, const struct hang *h, struct hang_group *g,
-			const struct analysis_window *window)
+/* A rank that has enqueued all, and collectives elsewhere long after: it waits for nobody here. */
+static bool is_given_up(const struct analysis *a, const struct hang_group *g, uint64_t patience)
 {
-	const struct hang_rank *culprit = culprit_of(g);
-	uint64_t patience = patience_ns(h, g);
+	for (uint32_t i = 0; i < g->seen_n; i++) {
+		const struct process_usage *usage = usage_process(a, g->seen[i].node, g->seen[i].pid);
+
+		if (usage && g->seen[i].sequence == g->sequence &&
+		    usage->collective_ns > g->newest_ns + patience / 2)
+			return true;
+	}
+	return false;
+}
+
+static void judge_group(struct analysis *a, struct hang_group *g, const struct analysis_window *window)
+{
+	const struct hang_rank *culprit = culprit_of(g, window->begin_ns);
+	uint64_t patience = patience_ns(g);
 	double confidence;
 	const char *subject;
 
 	if (g->expected.sequence && g->expected.sequence + CALLS > g->sequence)
 		report_mismatch(a, g, window);
-	if (!culprit || window->end_ns < g->newest_ns + patience)
+	if (!culprit || window->end_ns < g->newest_ns + patience || is_given_up(a, g, patience))
 		return;
-	subject = why(a, g, culprit, &confidence);
+	subject = why(a, g, culprit, is_blocked(culprit, window->begin_ns), &confidence);
 	if (subject)
 		report_hang(a, g, culprit, subject, confidence, window->end_ns, patience);
+}
+
+uint32_t analysis_suspects(const struct analysis *a, uint64_t quiet_ns, struct analysis_thread list[static 1],
+			   uint32_t max)
+{
+	const struct hang *h = a->parts[ANALYSIS_PART_hang];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < h->n; i++) {
+		const struct hang_group *g = h->groups[i];
+		uint64_t least = fewest(g);
+
+		if (a->newest_ns < g->newest_ns + quiet_ns ||
+		    (least == g->sequence && a->newest_ns > g->newest_ns + FORGET_NS))
+			continue;
+		for (uint32_t k = 0; k < g->seen_n && n < max; k++)
+			if (g->seen[k].sequence == least && !g->seen[k].gone)
+				list[n++] = (struct analysis_thread){ g->seen[k].node, g->seen[k].pid,
+								      g->seen[k].tid };
+	}
+	return n;
 }
 
 void hang_window(struct analysis *a, void *state, const struct analysis_window *window)
@@ -370,7 +473,7 @@ void hang_window(struct analysis *a, void *state, const struct analysis_window *
 			hang_group_free(g);
 			continue;
 		}
-		judge_group(a, h, g, window);
+		judge_group(a, g, window);
 		h->groups[kept++] = g;
 	}
 	h->n = kept;

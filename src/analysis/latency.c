@@ -22,6 +22,8 @@
 
 enum {
 	MODELS_MAX = 512, /* of one dimension; a quarter of it of several ones */
+	MODELS_OF_PROCESS =
+		MODELS_MAX / 2, /* names and sizes are the program's choice: others have the rest */
 	WARM_UP = 100, /* calls */
 	OUT_OF = 20, /* calls, of which so many flagged ones are an alert */
 	FLAGGED_MIN = 3,
@@ -106,7 +108,9 @@ static uint8_t size_class(uint64_t bytes)
 	return bytes == 0 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes));
 }
 
-static struct latency_model *model_get(struct latency *l, const struct analysis_event *event, bool wide)
+/* NULL: no room, which is counted. */
+static struct latency_model *model_get(struct analysis *a, struct latency *l,
+				       const struct analysis_event *event, bool wide)
 {
 	uint8_t class = wide ? 0 : size_class(event->bytes);
 	/* A collective's call and its work on the device are two things. */
@@ -115,18 +119,21 @@ static struct latency_model *model_get(struct latency *l, const struct analysis_
 		event->node, event->pid, event->kind, event->name, class, wide, of_device
 	};
 	uint64_t key = hash_bytes_secret(parts, sizeof(parts));
-	struct latency_model *m;
+	struct process_usage *usage;
+	struct latency_model *m = NULL;
 	uint32_t index;
 
 	if (hashmap_get(&l->by, key, &index))
 		return model_at(l, index);
-	if (wide && l->wide_n == MODELS_MAX / 4)
-		return NULL;
-	m = row_list_add(&l->models);
+	usage = usage_process(a, event->node, event->pid);
+	if (usage && usage->models < MODELS_OF_PROCESS && !(wide && l->wide_n == MODELS_MAX / 4))
+		m = row_list_add(&l->models);
 	if (!m || hashmap_put(&l->by, key, l->models.n - 1) < 0) {
 		l->models.n -= m != NULL;
+		a->counts.unmodelled += !wide;
 		return NULL;
 	}
+	usage->models++;
 	l->wide_n += wide;
 	*m = (struct latency_model){ .key = key,
 				     .first_ns = event->begin_ns,
@@ -139,10 +146,13 @@ static struct latency_model *model_get(struct latency *l, const struct analysis_
 	return m;
 }
 
-static void model_remove(struct latency *l, uint32_t i)
+static void model_remove(struct analysis *a, struct latency *l, uint32_t i)
 {
 	struct latency_model *m = model_at(l, i), *last = model_at(l, l->models.n - 1);
+	struct process_usage *usage = usage_process(a, m->node, m->pid);
 
+	if (usage && usage->models > 0)
+		usage->models--;
 	hashmap_del(&l->by, m->key);
 	l->wide_n -= m->wide;
 	free(m->sample);
@@ -438,14 +448,14 @@ static void model_event(struct analysis *a, struct latency *l, struct latency_mo
 	fit(l, m, event->end_ns);
 }
 
-static void process_ends(struct latency *l, const struct analysis_event *event)
+static void process_ends(struct analysis *a, struct latency *l, const struct analysis_event *event)
 {
 	for (uint32_t i = l->models.n; i > 0; i--)
 		if (model_at(l, i - 1)->node == event->node && model_at(l, i - 1)->pid == event->pid)
-			model_remove(l, i - 1);
+			model_remove(a, l, i - 1);
 }
 
-/* Kinds that are operations with a length. */
+/* Kinds that are operations with a length; one without a name is many, and estimates vary by themselves. */
 static bool is_operation(const struct analysis_event *event)
 {
 	static const uint32_t operations = 1U << ANALYSIS_CALL | 1U << ANALYSIS_LAUNCH | 1U << ANALYSIS_COPY |
@@ -453,8 +463,8 @@ static bool is_operation(const struct analysis_event *event)
 					   1U << ANALYSIS_FREE | 1U << ANALYSIS_COLLECTIVE |
 					   1U << ANALYSIS_OPERATOR | 1U << ANALYSIS_WORK;
 
-	return operations >> event->kind & 1 && !(event->flags & ANALYSIS_NESTED) && event->pid != 0 &&
-	       event->end_ns > event->begin_ns;
+	return operations >> event->kind & 1 && !(event->flags & (ANALYSIS_NESTED | ANALYSIS_ESTIMATED)) &&
+	       event->pid != 0 && event->name != 0 && event->end_ns > event->begin_ns;
 }
 
 void latency_event(struct analysis *a, void *state, const struct analysis_event *event)
@@ -462,11 +472,11 @@ void latency_event(struct analysis *a, void *state, const struct analysis_event 
 	struct latency *l = state;
 
 	if (event->kind == ANALYSIS_EXIT)
-		process_ends(l, event);
+		process_ends(a, l, event);
 	if (!is_operation(event))
 		return;
 	for (int wide = 0; wide <= 1; wide++) {
-		struct latency_model *m = model_get(l, event, wide);
+		struct latency_model *m = model_get(a, l, event, wide);
 
 		if (m)
 			model_event(a, l, m, event);
@@ -482,7 +492,7 @@ void latency_window(struct analysis *a, void *state, const struct analysis_windo
 		struct latency_model *m = model_at(l, i - 1);
 
 		if (window->end_ns > m->last_ns + FORGET_NS) {
-			model_remove(l, i - 1);
+			model_remove(a, l, i - 1);
 			continue;
 		}
 		if (m->alert)

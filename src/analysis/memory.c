@@ -33,7 +33,7 @@ struct holder {
 	uint64_t held; /* bytes, by calls */
 	bool calls, blind; /* blind: there were more blocks than are kept */
 	bool torch_known, nvml_known, stepped, ended;
-	double torch, nvml; /* newest figures */
+	double torch; /* newest figure */
 	uint32_t n; /* samples, the oldest first */
 	struct sample_of_memory {
 		uint64_t ns;
@@ -129,10 +129,8 @@ static void holder_figure(struct holder *h, const struct analysis_event *event)
 	if (event->counter == ANALYSIS_COUNTER_TORCH_ALLOCATED) {
 		h->torch_known = true;
 		h->torch = event->value;
-	} else if (event->counter == ANALYSIS_COUNTER_PROCESS_MEMORY) {
-		h->nvml_known = true;
-		h->nvml = event->value;
 	}
+	h->nvml_known |= event->counter == ANALYSIS_COUNTER_PROCESS_MEMORY;
 	if (event->device != 0)
 		h->device = event->device;
 }
@@ -145,7 +143,7 @@ static bool is_of_memory(const struct analysis_event *event)
 						    event->counter == ANALYSIS_COUNTER_PROCESS_MEMORY));
 }
 
-void memory_event(_unused_ struct analysis *a, void *state, const struct analysis_event *event)
+void memory_event(struct analysis *a, void *state, const struct analysis_event *event)
 {
 	struct memory *m = state;
 	struct holder *h;
@@ -153,8 +151,10 @@ void memory_event(_unused_ struct analysis *a, void *state, const struct analysi
 	if (event->pid == 0 || !is_of_memory(event) || event->flags & (ANALYSIS_NESTED | ANALYSIS_HOST))
 		return;
 	h = holder_get(m, event->node, event->pid, event->kind != ANALYSIS_EXIT);
-	if (!h)
+	if (!h) {
+		a->counts.beyond += event->kind != ANALYSIS_EXIT;
 		return;
+	}
 	if (event->kind == ANALYSIS_COUNTER)
 		holder_figure(h, event);
 	else if (event->kind == ANALYSIS_ALLOCATE && event->result == 0 && event->address != 0 &&
@@ -167,7 +167,18 @@ void memory_event(_unused_ struct analysis *a, void *state, const struct analysi
 
 /* ---- samples ---- */
 
-static void holder_sample(struct holder *h, uint64_t ns)
+/* By the driver, on all its devices. */
+static double held_by_driver(const struct analysis *a, const struct holder *h)
+{
+	const struct process_usage *usage = usage_process(a, h->node, h->pid);
+	double held = 0;
+
+	for (uint32_t i = 0; usage && i < usage->devices_n; i++)
+		held += usage->devices[i].memory;
+	return held;
+}
+
+static void holder_sample(const struct analysis *a, struct holder *h, uint64_t ns)
 {
 	if (!h->torch_known && (!h->calls || h->blind))
 		return;
@@ -175,8 +186,8 @@ static void holder_sample(struct holder *h, uint64_t ns)
 		return;
 	if (h->n == SAMPLES)
 		memmove(&h->samples[0], &h->samples[1], --h->n * sizeof(h->samples[0]));
-	h->samples[h->n++] =
-		(struct sample_of_memory){ ns, h->torch_known ? h->torch : (double)h->held, h->nvml };
+	h->samples[h->n++] = (struct sample_of_memory){ ns, h->torch_known ? h->torch : (double)h->held,
+							held_by_driver(a, h) };
 }
 
 void memory_step(struct analysis *a, uint32_t node, uint32_t pid, uint64_t ns)
@@ -188,7 +199,7 @@ void memory_step(struct analysis *a, uint32_t node, uint32_t pid, uint64_t ns)
 	if (!h->stepped)
 		h->n = 0; /* those of windows */
 	h->stepped = true;
-	holder_sample(h, ns);
+	holder_sample(a, h, ns);
 }
 
 struct memory_line {
@@ -301,7 +312,7 @@ void memory_window(struct analysis *a, void *state, const struct analysis_window
 		struct holder *h = holder_at(m, i - 1);
 
 		if (!h->stepped)
-			holder_sample(h, window->end_ns);
+			holder_sample(a, h, window->end_ns);
 		judge_holder(a, h);
 		if (h->ended)
 			remove_holder(m, i - 1);

@@ -42,7 +42,7 @@ struct step_sums {
 
 enum {
 	PROCESS_DEVICES = 8,
-	DEVICE_REASONS = 8,
+	DEVICE_REASONS = 16,
 	USAGE_SMALL_LAUNCH = 16384, /* threads: fewer cannot fill a GPU, whose SMs hold 2048 each */
 };
 #define USAGE_IDLE 0.01 /* utilisation below which a device is not in use */
@@ -56,6 +56,8 @@ struct process_usage {
 	uint64_t active_ns; /* its newest event that is not a figure, or figure of CPU time that it used */
 	uint64_t communicator; /* of its newest collective; 0: it had none */
 	uint32_t ranks; /* of that; 0: not known */
+	uint64_t collective_ns; /* its newest collective's end, of any communicator */
+	uint32_t models; /* of latencies of its operations */
 	uint32_t devices_n;
 	struct process_device {
 		uint32_t device;
@@ -142,6 +144,10 @@ void finding_value(struct analysis_finding *finding, const char *name, enum anal
 /* memory.c */
 /* A step of a process begins. */
 void memory_step(struct analysis *analysis, uint32_t node, uint32_t pid, uint64_t ns);
+
+/* steps.c */
+/* Seconds of a step, as the program says its steps; 0: it does not. */
+double steps_marked(const struct analysis *analysis, uint32_t node, uint32_t pid);
 
 /* usage.c */
 /* What there is in the window; valid until the next event. */

@@ -27,6 +27,8 @@ enum {
 #define STEP_SHARE 0.05
 #define MADS 3
 #define PATIENCE_NS (5 * (uint64_t)NSEC_PER_SEC)
+#define FORGET_NS \
+	(60 * (uint64_t)NSEC_PER_SEC) /* quiet for so long, a communicator gives its place to others */
 
 struct rank_row {
 	uint32_t node, pid; /* pid 0: not seen */
@@ -42,7 +44,7 @@ struct rank_pending {
 };
 
 struct rank_group {
-	uint64_t communicator;
+	uint64_t communicator, newest_ns;
 	uint32_t ranks;
 	struct rank_row *rank;
 	uint64_t *times; /* of `pending` */
@@ -59,9 +61,6 @@ struct rank_group {
 struct ranks {
 	struct rank_group *groups[GROUPS_MAX];
 	uint32_t n, ranks_n;
-	uint64_t step_ns; /* when the newest step began */
-	uint32_t step_pid;
-	double step_seconds; /* 0: not known */
 };
 
 /* ---- groups ---- */
@@ -111,6 +110,25 @@ static struct rank_group *group_new(uint64_t communicator, uint32_t ranks)
 	return g;
 }
 
+static bool has_room(const struct ranks *r, uint32_t ranks)
+{
+	return r->n < GROUPS_MAX && ranks <= RANKS_MAX - r->ranks_n;
+}
+
+/* Those that are quiet: what was enqueued long ago says nothing new. */
+static void forget_quiet(struct ranks *r, uint32_t ranks, uint64_t now_ns)
+{
+	for (uint32_t i = r->n; i > 0 && !has_room(r, ranks); i--) {
+		struct rank_group *g = r->groups[i - 1];
+
+		if (g->newest_ns + FORGET_NS >= now_ns)
+			continue;
+		r->ranks_n -= g->ranks;
+		group_free(g);
+		r->groups[i - 1] = r->groups[--r->n];
+	}
+}
+
 /* NULL: no room, which is counted. */
 static struct rank_group *group_of(struct analysis *a, struct ranks *r, const struct analysis_event *event)
 {
@@ -119,9 +137,8 @@ static struct rank_group *group_of(struct analysis *a, struct ranks *r, const st
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->groups[i]->communicator == event->communicator)
 			return r->groups[i]->ranks == event->ranks ? r->groups[i] : NULL;
-	g = r->n < GROUPS_MAX && event->ranks <= RANKS_MAX - r->ranks_n ?
-		    group_new(event->communicator, event->ranks) :
-		    NULL;
+	forget_quiet(r, event->ranks, event->end_ns);
+	g = has_room(r, event->ranks) ? group_new(event->communicator, event->ranks) : NULL;
 	if (!g) {
 		a->counts.beyond++;
 		return NULL;
@@ -199,16 +216,6 @@ static void begin_pending(struct rank_group *g, struct rank_pending *p, uint64_t
 		p->at_ns[i] = 0;
 }
 
-static void on_step(struct ranks *r, const struct analysis_event *event)
-{
-	if (r->step_ns && r->step_pid != event->pid)
-		return;
-	if (r->step_ns && event->begin_ns > r->step_ns)
-		r->step_seconds = (double)(event->begin_ns - r->step_ns) / NSEC_PER_SEC;
-	r->step_ns = event->begin_ns;
-	r->step_pid = event->pid;
-}
-
 static bool is_usable(const struct analysis_event *event)
 {
 	return event->kind == ANALYSIS_COLLECTIVE && event->result == 0 && event->communicator &&
@@ -221,11 +228,10 @@ void ranks_event(struct analysis *a, void *state, const struct analysis_event *e
 	struct rank_group *g;
 	struct rank_pending *p;
 
-	if (event->kind == ANALYSIS_STEP)
-		on_step(state, event);
 	g = is_usable(event) ? group_of(a, state, event) : NULL;
 	if (!g || event->sequence <= g->released)
 		return;
+	g->newest_ns = MAX(g->newest_ns, event->end_ns);
 	g->is_true = event->flags & ANALYSIS_TRUE;
 	g->rank[event->rank].node = event->node;
 	g->rank[event->rank].pid = event->pid;
@@ -286,13 +292,14 @@ static double median_lateness(struct rank_group *g, uint32_t rank, double *ret_m
 	return median;
 }
 
-/* Of the program if it says so, else from one collective to the next. */
-static double step_of(const struct ranks *r, struct rank_group *g)
+/* Of the rank's program if it says so, else from one collective to the next. */
+static double step_of(const struct analysis *a, struct rank_group *g, const struct rank_row *rank)
 {
+	double marked = steps_marked(a, rank->node, rank->pid);
 	uint32_t n = 0;
 
-	if (r->step_seconds > 0)
-		return r->step_seconds;
+	if (marked > 0)
+		return marked;
 	for (uint32_t i = 0; i < KEPT; i++)
 		if (g->newest[i].gap > 0)
 			g->sorted[n++] = g->newest[i].gap;
@@ -324,8 +331,7 @@ static void keep_best(struct rank_group *g)
 	}
 }
 
-static void judge_group(struct analysis *a, struct ranks *r, struct rank_group *g,
-			const struct analysis_window *window)
+static void judge_group(struct analysis *a, struct rank_group *g, const struct analysis_window *window)
 {
 	uint32_t times, last = most_often_last(g, &times);
 	struct rank_row *late = &g->rank[last];
@@ -345,7 +351,7 @@ static void judge_group(struct analysis *a, struct ranks *r, struct rank_group *
 	if (times <= LAST_MIN)
 		return;
 	lateness = median_lateness(g, last, &mad);
-	step = step_of(r, g);
+	step = step_of(a, g, late);
 	if (lateness <= STEP_SHARE * step || lateness <= MADS * mad)
 		return;
 	snprintf(subject, sizeof(subject), "rank %u", last);
@@ -384,7 +390,7 @@ void ranks_window(struct analysis *a, void *state, const struct analysis_window 
 		finish_old(g, window->end_ns - MIN(window->end_ns, PATIENCE_NS));
 		/* Nothing new says nothing new. */
 		if (g->judged >= KEPT && g->released_ns >= window->begin_ns) {
-			judge_group(a, r, g, window);
+			judge_group(a, g, window);
 			keep_best(g);
 		}
 	}

@@ -35,6 +35,8 @@ static bool device_idle(const struct judgement *judgement, const struct process_
 
 	if (idle_share(usage, ret_share))
 		return true;
+	if (usage->devices_n > 1) /* which of them waits is not known */
+		return false;
 	if (!usage_figure(usage_device(judgement->analysis, usage->node, usage->device),
 			  ANALYSIS_COUNTER_UTILIZATION, &utilization))
 		return false;

@@ -335,6 +335,17 @@ void steps_event(struct analysis *a, void *state, const struct analysis_event *e
 
 /* ---- windows ---- */
 
+double steps_marked(const struct analysis *a, uint32_t node, uint32_t pid)
+{
+	const struct steps *s = a->parts[ANALYSIS_PART_steps];
+	uint32_t index;
+
+	if (!hashmap_get(&s->by, (uint64_t)node << 32 | pid, &index))
+		return 0;
+	return s->trackers[index]->shown.source == ANALYSIS_STEPS_MARKED ? s->trackers[index]->shown.median :
+									   0;
+}
+
 /* The part whose time grew the most since steps were as usual. */
 static unsigned most_grown(const struct step_tracker *t)
 {

@@ -30,8 +30,10 @@ int analysis_text(struct analysis *a, const char *text, uint32_t *ret_text)
 		*ret_text = found;
 		return 0;
 	}
-	if (a->texts.n == ANALYSIS_TEXTS_MAX || at + n > ANALYSIS_TEXT_BYTES)
+	if (a->texts.n == ANALYSIS_TEXTS_MAX || at + n > ANALYSIS_TEXT_BYTES) {
+		a->counts.beyond++;
 		return -ENOBUFS;
+	}
 	strbuf_add(&a->bytes, clean, n);
 	begin = a->bytes.failed ? NULL : row_list_add(&a->texts);
 	if (!begin || hashmap_put(&a->text_by, key, a->texts.n - 1) < 0) {

@@ -189,6 +189,8 @@ static void add_of_process(struct process_usage *p, const struct analysis_event 
 		add_launch(p, event);
 	if (event->kind == ANALYSIS_ALLOCATE && !(event->flags & (ANALYSIS_HOST | ANALYSIS_CACHED)))
 		sum_call(&p->device_allocations, event);
+	if (event->kind == ANALYSIS_COLLECTIVE)
+		p->collective_ns = MAX(p->collective_ns, event->end_ns);
 	if (event->kind == ANALYSIS_COLLECTIVE && event->communicator != 0) {
 		p->communicator = event->communicator;
 		p->ranks = event->ranks;
@@ -307,6 +309,8 @@ void usage_reset(const struct analysis *a)
 			.active_ns = p->active_ns,
 			.communicator = p->communicator,
 			.ranks = p->ranks,
+			.collective_ns = p->collective_ns,
+			.models = p->models,
 			.devices_n = p->devices_n,
 			.cpu_known = p->cpu_known,
 			.uneven = p->uneven,

@@ -42,8 +42,14 @@ static const struct exit_status trace_statuses[] = {
 };
 
 static const struct exit_status analyze_statuses[] = {
-	{ "0", "The files were read to their ends, whatever was found." },
-	{ "1", "A file cannot be read, or is no timeline: where and why is said; or the output failed." },
+	{ "0", "The files were read to their ends, or a process was traced, whatever was found." },
+	{ "1",
+	  "A file cannot be read, or is no timeline: where and why is said; tracing cannot start; or the "
+	  "output failed." },
+	{ "N", "With a COMMAND: the command's own exit status." },
+	{ "128+N", "With a COMMAND: signal N killed it." },
+	{ "126", "The COMMAND cannot be run." },
+	{ "127", "The COMMAND is not found." },
 	INVALID_COMMAND_LINE,
 	{ 0 },
 };
@@ -205,17 +211,18 @@ const struct command commands[] = {
 	  .run = analyze_main,
 	  .use = USE_ANALYZE,
 	  .statuses = analyze_statuses,
-	  .summary = "find out from timelines why programs were slow",
-	  .about =
-		  "Reads timelines (gpusonde trace --timeline FILE.pftrace) and shows what made the "
-		  "programs slow: each\n"
-		  "finding with its evidence, how sure it is, what to do, and where in the timeline to "
-		  "look; then which rules\n"
-		  "could not be judged, and for want of what. Files of several nodes are put on one clock "
-		  "by the collectives that\n"
-		  "they have in common. docs/analysis.md has the rules.",
-	  .operands = "FILE...",
-	  .operands_max = OPERANDS_MAX },
+	  .summary = "find out why programs are slow",
+	  .about = "Reads timelines (gpusonde trace --timeline FILE.pftrace), or traces a process or command "
+		   "until it ends, and\n"
+		   "shows what makes the programs slow: each finding with its evidence, how sure it is, what "
+		   "to do, and where in\n"
+		   "the timeline to look; then which rules could not be judged, and for want of what. Files "
+		   "of several nodes are\n"
+		   "put on one clock by the collectives that they have in common. docs/analysis.md has the "
+		   "rules.",
+	  .operands = "FILE... | -p PID | -- COMMAND [ARGUMENT...]",
+	  .operands_max = OPERANDS_MAX,
+	  .or_command_line = true },
 	{ .name = "probes",
 	  .run = probes_main,
 	  .use = USE_PROBES,

@@ -136,12 +136,12 @@ static void take_operand(struct invocation *inv, int *i, struct strbuf *errors)
 {
 	const struct command *c = inv->command;
 
-	if (!c->operands || inv->operands_n >= MAX(c->operands_max, 1)) {
+	if (!c->operands || inv->operands_n >= (inv->is_command ? 1 : MAX(c->operands_max, 1))) {
 		strbuf_addf(errors, "unexpected argument \"%.80s\": see gpusonde %s --help\n", inv->argv[*i],
 			    c->name);
 		return;
 	}
-	if (!c->command_line) {
+	if (!inv->is_command) {
 		inv->words[inv->operands_n++] = inv->argv[*i];
 		inv->operands = inv->words;
 		return;
@@ -156,6 +156,7 @@ int cmdline_parse(struct invocation *inv, struct options *options, struct strbuf
 	bool flags_end = false;
 
 	inv->operands_n = 0;
+	inv->is_command = inv->command->command_line;
 	for (int i = 0; i < inv->argc; i++) {
 		const char *arg = inv->argv[i];
 		struct word word = { arg, strcspn(arg, "="), NULL };
@@ -168,6 +169,7 @@ int cmdline_parse(struct invocation *inv, struct options *options, struct strbuf
 		}
 		if (STRV_EQ(arg, "--")) {
 			flags_end = true;
+			inv->is_command |= inv->command->or_command_line;
 			continue;
 		}
 		if (arg[word.length] == '=')

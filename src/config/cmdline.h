@@ -52,6 +52,7 @@ struct command {
 	unsigned char operands_max; /* 0: one */
 	/* the operands are another program's command line: our flags end at the first one */
 	bool command_line;
+	bool or_command_line; /* the operands are that only if they come after "--" */
 };
 
 /* A parsed command line, and the options in effect. */
@@ -60,9 +61,10 @@ struct invocation {
 	int argc; /* what followed the command's name */
 	char **argv;
 	const char *flag[FLAGS]; /* its value, "" for a flag without one; NULL: not given */
-	/* in words, or with command->command_line in argv: all the rest up to a NULL */
+	/* in words, or, of a command line, in argv: all the rest up to a NULL */
 	char **operands;
 	int operands_n;
+	bool is_command; /* @operands are another program's command line */
 	char *words[OPERANDS_MAX];
 	struct options options;
 	bool options_bad; /* the errors are in @complaints; only doctor continues */

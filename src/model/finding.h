@@ -51,8 +51,9 @@ struct findings {
 	struct finding_rule *rules;
 	const char *evidence[FINDING_EVIDENCE]; /* words of a bit */
 	int64_t real_offset_ns; /* wall clock less the timeline's; 0: not known */
-	uint64_t events, late,
-		beyond; /* seen; out of order; beyond a limit, so that findings may be missing */
+	uint64_t events; /* seen */
+	uint64_t late; /* out of order */
+	uint64_t beyond; /* events and findings beyond a limit, so that something may be missing */
 };
 
 /* Zeroed, with room for so many; one allocation, to be freed. NULL: out of memory. */

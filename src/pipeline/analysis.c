@@ -10,6 +10,15 @@
 #include "nccl/nccl.h"
 #include "pipeline/analysis_call.h"
 #include "pipeline/findings.h"
+#include "proc/proc.h"
+
+#define SNAPSHOT_NS \
+	(5 * (uint64_t)NSEC_PER_SEC) /* two that are farther apart say nothing of the time between */
+#define QUIET_NS (15 * (uint64_t)NSEC_PER_SEC) /* half of the time after which a communicator hangs */
+enum {
+	SUSPECTS_MAX = 64, /* threads whose state is read, in a second */
+	SUSPECT_SECONDS = 3, /* in state D: for less, anything may wait for a disk */
+};
 
 static const struct {
 	enum gpu_metric metric;
@@ -20,6 +29,11 @@ static const struct {
 #undef COUNTER
 };
 
+struct suspect {
+	struct analysis_thread thread;
+	uint32_t seconds; /* in state D, one after the other */
+};
+
 struct live_analysis {
 	struct event_sink sink;
 	struct span_sink spans;
@@ -27,7 +41,12 @@ struct live_analysis {
 	struct analysis *analysis;
 	uint32_t names[TRACE_CALLS_MAX]; /* texts by call, plus one */
 	uint32_t active[FINDING_RULES]; /* findings a second ago */
-	uint64_t node_seq;
+	uint64_t node_seq, node_ns;
+	uint64_t xid; /* number of the newest report */
+	bool xids_begun;
+	bool sees_all; /* PIDs are those of /proc */
+	struct suspect suspects[SUSPECTS_MAX];
+	uint32_t suspects_n;
 };
 
 /* 0: it has no room. */
@@ -55,7 +74,7 @@ static void fill_communicator(const struct live_analysis *l, const struct trace_
 
 	if (!c)
 		return;
-	event->communicator = c->id ? c->id : c->handle;
+	event->communicator = c->id; /* a handle may be another process's, too */
 	event->rank = c->rank;
 	event->ranks = c->ranks;
 	event->sequence = !c->late && nccl_is_collective(&call->header) ? c->sequence : 0;
@@ -101,15 +120,14 @@ static bool of_launch(struct live_analysis *l, const struct trace_launch *launch
 }
 
 /* A step of an optimizer, or of a loop over batches. */
-static bool of_range(struct live_analysis *l, const struct trace_name *name, struct analysis_event *event)
+static bool of_range(const struct trace_name *name, struct analysis_event *event)
 {
 	static const char step[] = "Optimizer.step#";
 
 	if (name->header.op != TRACE_OP_TORCH_RANGE || name->header.flags & TRACE_FLAG_UNREAD ||
 	    strncmp(name->name, step, strlen(step)) != 0)
 		return false;
-	event->kind = ANALYSIS_STEP;
-	event->name = text_in(l, name->name);
+	event->kind = ANALYSIS_STEP; /* without its name, which the program chooses, and texts are kept */
 	return true;
 }
 
@@ -133,7 +151,7 @@ static int live_event(const struct trace_header *header, _unused_ uint32_t size,
 	else if (header->type == TRACE_EVENT_LAUNCH)
 		wanted = of_launch(l, (const struct trace_launch *)header, &event);
 	else if (header->type == TRACE_EVENT_NAME)
-		wanted = of_range(l, (const struct trace_name *)header, &event);
+		wanted = of_range((const struct trace_name *)header, &event);
 	return wanted ? analysis_add(l->analysis, &event) : 0;
 }
 
@@ -170,12 +188,16 @@ static int live_span(const struct span *span, void *userdata)
 
 /* ---- the node ---- */
 
+static uint32_t device_of(struct live_analysis *l, const struct entity *e)
+{
+	return text_in(l, e->id.parent != READING_NONE ? e->id.mig_uuid : e->id.uuid);
+}
+
 static void take_figures(struct live_analysis *l, const struct entity *e, uint64_t now_ns)
 {
-	bool instance = e->id.parent != READING_NONE;
 	struct analysis_event event = { .kind = ANALYSIS_COUNTER,
 					.rank = -1,
-					.device = text_in(l, instance ? e->id.mig_uuid : e->id.uuid),
+					.device = device_of(l, e),
 					.begin_ns = now_ns,
 					.end_ns = now_ns };
 
@@ -190,14 +212,107 @@ static void take_figures(struct live_analysis *l, const struct entity *e, uint64
 	}
 }
 
+/*
+ * Since the snapshot before, if that was just then; of no length where a reason does not hold, which says
+ * that it is known. An idle GPU is not throttled.
+ */
+static void take_reasons(struct live_analysis *l, const struct entity *e, uint64_t now_ns)
+{
+	uint64_t since_ns = l->node_ns + SNAPSHOT_NS > now_ns ? l->node_ns : now_ns;
+	struct analysis_event event = {
+		.kind = ANALYSIS_THROTTLE, .rank = -1, .device = device_of(l, e), .end_ns = now_ns
+	};
+
+	for (unsigned i = GPU_EVENT_REASON_GPU_IDLE + 1; event.device && i <= GPU_EVENT_REASON_RELIABILITY;
+	     i++) {
+		if (!presence_is(e->id.p[gpu_metrics[i].slot]))
+			continue;
+		event.begin_ns = e->id.v[gpu_metrics[i].slot] != 0 ? since_ns : now_ns;
+		event.name = text_in(l, gpu_metrics[i].value);
+		analysis_add(l->analysis, &event);
+	}
+}
+
+/* Those before the first snapshot are not told. */
+static void take_xids(struct live_analysis *l, const struct snapshot *node, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < node->xid_events_n; i++) {
+		const struct xid_event *xid = &node->xid_events[i];
+		struct analysis_event event = { .kind = ANALYSIS_XID,
+						.rank = -1,
+						.count = xid->code,
+						.begin_ns = now_ns,
+						.end_ns = now_ns };
+
+		if (xid->number <= l->xid)
+			continue;
+		l->xid = xid->number;
+		if (!l->xids_begun || xid->entity >= node->entities_n)
+			continue;
+		event.device = device_of(l, &node->entities[xid->entity]);
+		analysis_add(l->analysis, &event);
+	}
+	l->xids_begun = true;
+}
+
 static void take_node(struct live_analysis *l, const struct snapshot *node, uint64_t now_ns)
 {
 	if (!node || node->seq == l->node_seq)
 		return;
 	l->node_seq = node->seq;
 	for (uint32_t i = 0; i < node->entities_n; i++)
-		if (node->entities[i].present && !node->entities[i].stale)
+		if (node->entities[i].present && !node->entities[i].stale) {
 			take_figures(l, &node->entities[i], now_ns);
+			take_reasons(l, &node->entities[i], now_ns);
+		}
+	take_xids(l, node, now_ns);
+	l->node_ns = now_ns;
+}
+
+/* ---- who keeps others waiting ---- */
+
+static uint32_t seconds_of(const struct live_analysis *l, const struct analysis_thread *thread)
+{
+	for (uint32_t i = 0; i < l->suspects_n; i++)
+		if (l->suspects[i].thread.pid == thread->pid && l->suspects[i].thread.tid == thread->tid)
+			return l->suspects[i].seconds;
+	return 0;
+}
+
+static void look_at_suspect(struct live_analysis *l, struct suspect *suspect, uint64_t now_ns)
+{
+	const struct analysis_event blocked = { .kind = ANALYSIS_BLOCKED,
+						.pid = suspect->thread.pid,
+						.tid = suspect->thread.tid,
+						.rank = -1,
+						.begin_ns = now_ns,
+						.end_ns = now_ns };
+
+	if (proc_thread_state("/proc", suspect->thread.pid, suspect->thread.tid) != 'D')
+		return;
+	suspect->seconds = seconds_of(l, &suspect->thread) + 1;
+	if (suspect->seconds >= SUSPECT_SECONDS)
+		analysis_add(l->analysis, &blocked);
+}
+
+static void look_at_suspects(struct live_analysis *l, uint64_t now_ns)
+{
+	struct analysis_thread threads[SUSPECTS_MAX];
+	struct suspect suspects[SUSPECTS_MAX] = { 0 };
+	uint32_t n = l->sees_all ? analysis_suspects(l->analysis, QUIET_NS, threads, SUSPECTS_MAX) : 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		suspects[i].thread = threads[i];
+		look_at_suspect(l, &suspects[i], now_ns);
+	}
+	memcpy(l->suspects, suspects, sizeof(suspects));
+	l->suspects_n = n;
+}
+
+struct findings *live_analysis_finish(struct live_analysis *l)
+{
+	analysis_finish(l->analysis);
+	return findings_of(l->analysis, clock_real_ns() - clock_mono_ns());
 }
 
 struct findings *live_analysis_tick(struct live_analysis *l, const struct snapshot *node, uint64_t now_ns,
@@ -206,6 +321,7 @@ struct findings *live_analysis_tick(struct live_analysis *l, const struct snapsh
 	struct findings *findings;
 
 	take_node(l, node, now_ns);
+	look_at_suspects(l, now_ns);
 	analysis_tick(l->analysis, now_ns);
 	findings = findings_of(l->analysis, clock_real_ns() - clock_mono_ns());
 	*ret_new = NULL;
@@ -237,6 +353,7 @@ int live_analysis_new(const struct pipeline *pipeline, struct live_analysis **re
 	if (!l)
 		return -ENOMEM;
 	l->pipeline = pipeline;
+	l->sees_all = proc_sees_all();
 	l->sink = (struct event_sink){ .sink = { .name = "analysis", .userdata = l },
 				       .event = live_event,
 				       .process_over = live_over };

@@ -27,3 +27,5 @@ struct span_sink *live_analysis_spans(struct live_analysis *analysis);
  */
 struct findings *live_analysis_tick(struct live_analysis *analysis, const struct snapshot *node,
 				    uint64_t now_ns, const char **ret_new);
+/* No event comes any more: with what the last window, which may be a short one, says. NULL: out of memory. */
+struct findings *live_analysis_finish(struct live_analysis *analysis);

@@ -84,6 +84,6 @@ struct findings *findings_of(const struct analysis *analysis, int64_t real_offse
 	findings->real_offset_ns = real_offset_ns;
 	findings->events = counts->events;
 	findings->late = counts->late;
-	findings->beyond = counts->beyond + counts->findings_beyond;
+	findings->beyond = counts->beyond + counts->unmodelled + counts->findings_beyond;
 	return findings;
 }

@@ -108,6 +108,20 @@ bool proc_is_alive(const char *root, uint32_t pid)
 	return (stat.state != 'Z' && stat.state != 'X') || stat.threads > 1;
 }
 
+char proc_thread_state(const char *root, uint32_t pid, uint32_t tid)
+{
+	_cleanup_close_ int process = open_process(root, pid);
+	char path[sizeof("task/4294967295/stat")], text[STAT_MAX];
+	struct process_stat stat;
+	size_t length;
+
+	snprintf(path, sizeof(path), "task/%u/stat", (unsigned)tid);
+	if (process < 0 || read_file_at(process, path, text, sizeof(text), &length) < 0 ||
+	    process_stat_parse(text, length, &stat) < 0)
+		return '\0';
+	return stat.state;
+}
+
 int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_identity)
 {
 	_cleanup_close_ int process = open_process(root, pid);

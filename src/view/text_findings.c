@@ -160,7 +160,7 @@ int text_findings(const struct findings *findings, const struct table_options *o
 	put_missing(findings, options, out);
 	if (findings->beyond > 0) {
 		snprintf(text, sizeof(text),
-			 "INCOMPLETE: %" PRIu64 " processes, devices or findings were beyond a limit",
+			 "INCOMPLETE: %" PRIu64 " events or findings were beyond a limit, and may be missing",
 			 findings->beyond);
 		table_line(options, out, COLOUR_WARN, text);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpusonde analyze FILE...: why programs were slow, by their timelines. */
+/* gpusonde analyze: why programs were slow, by their timelines, or are, as they are traced (cmd/trace). */
 #include "cmd/analyze/analyze.h"
 
 #include <errno.h>
@@ -57,9 +57,16 @@ int analyze_main(struct invocation *inv)
 	struct analyze_inputs inputs = { .n = (uint32_t)inv->operands_n };
 	int status;
 
+	if (inv->is_command || (inv->flag[FLAG_PID] && inv->operands_n == 0))
+		return trace_main(inv);
 	if (inv->operands_n == 0) {
-		fprintf(stderr, "gpusonde analyze: which timeline? Name a FILE.pftrace, as gpusonde trace "
-				"--timeline FILE.pftrace writes it\n");
+		fprintf(stderr, "gpusonde analyze: what? Name a FILE.pftrace, as gpusonde trace --timeline "
+				"FILE.pftrace writes it, a process (-p PID), or a command (-- COMMAND)\n");
+		return EXIT_USAGE;
+	}
+	if (inv->flag[FLAG_PID] || inv->flag[FLAG_DURATION] || inv->flag[FLAG_OUTPUT]) {
+		fprintf(stderr, "gpusonde analyze: --pid, --duration and --output are of programs that run: "
+				"leave them out with files\n");
 		return EXIT_USAGE;
 	}
 	if (analysis_new(&options, &inputs.analysis) < 0) {

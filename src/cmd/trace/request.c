@@ -162,7 +162,8 @@ bool trace_request_parse(const struct invocation *inv, struct trace_request *ret
 	    !parse_stack_kinds(inv, &request.stack_kinds) || !parse_sample(inv, &request) ||
 	    !timeline_request_parse(inv, &request.timeline))
 		return false;
-	request.table = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
+	request.analyze = inv->command->use == USE_ANALYZE;
+	request.table = !request.analyze && !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
 	request.live = request.table && (inv->flag[FLAG_TOP] || inv->flag[FLAG_INTERVAL]);
 	request.series = inv->flag[FLAG_JSON] && inv->flag[FLAG_INTERVAL];
 	*ret_request = request;

@@ -22,6 +22,7 @@ struct trace_request {
 	pid_t pid; /* 0: all processes, or a command */
 	int64_t duration_ns; /* 0: until interrupted, or the command or process ends */
 	int64_t interval_ns;
+	bool analyze; /* gpusonde analyze: findings are shown in place of the figures */
 	bool table; /* the figures are printed as a table */
 	bool live; /* a table at each interval, too, in place of the one before on a terminal */
 	bool series; /* a JSON object at each interval */

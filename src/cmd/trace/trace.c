@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,13 +18,14 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/process_id.h"
 #include "base/raised.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/trace/blas.h"
 #include "cmd/trace/cupti.h"
+#include "cmd/trace/dropped.h"
 #include "cmd/trace/exec_gate.h"
+#include "cmd/trace/findings.h"
 #include "cmd/trace/kernels.h"
 #include "cmd/trace/nccl.h"
 #include "cmd/trace/python.h"
@@ -51,6 +51,7 @@ struct tracing {
 	struct trace_blas *blas; /* the same */
 	struct trace_python_figures *python; /* NULL: calls only */
 	struct timeline_file *timeline; /* NULL: none is written */
+	struct live_analysis *analysis; /* NULL: of gpusonde trace */
 	struct exec_gate *gate; /* of the command; NULL: none */
 	pid_t pid; /* traced process; 0: all */
 	struct trace_report report;
@@ -91,8 +92,7 @@ static const char *comm_of(uint32_t pid, void *userdata)
 	return trace_engine_comm(t->engine, pid);
 }
 
-/* Cleaned: file names may hold control characters. */
-static void print_message(const char *text)
+void trace_message(const char *text)
 {
 	struct strbuf clean;
 
@@ -105,7 +105,7 @@ static void print_message(const char *text)
 static void on_notice(int level, const char *text, _unused_ void *userdata)
 {
 	if (level <= LOG_NOTICE)
-		print_message(text);
+		trace_message(text);
 }
 
 static void on_mapped(struct trace_engine *engine, pid_t pid, void *userdata)
@@ -157,19 +157,34 @@ static int draw_operators(struct tracing *t, const struct table_options *options
 	return r;
 }
 
-static int draw(struct tracing *t, int to, double seconds)
+static struct table_options options_of(int to)
 {
 	bool terminal = isatty(to);
 	struct table_options options = { .colour = terminal && !getenv("NO_COLOR") };
-	struct trace_summary summary;
 	struct winsize window;
-	struct strbuf out;
-	int r;
 
 	if (terminal && ioctl(to, TIOCGWINSZ, &window) == 0)
 		options.width = window.ws_col;
+	return options;
+}
+
+/* To standard error, or the output. */
+static int put_to(struct tracing *t, int to, const struct strbuf *text)
+{
+	if (to == STDERR_FILENO)
+		return (int)MIN(write_all(to, text->data, text->len), 0);
+	return put(t, text);
+}
+
+static int draw(struct tracing *t, int to, double seconds)
+{
+	const struct table_options options = options_of(to);
+	struct trace_summary summary;
+	struct strbuf out;
+	int r;
+
 	strbuf_init(&out, 0);
-	if (seconds > 0 && terminal)
+	if (seconds > 0 && isatty(to))
 		strbuf_adds(&out, "\033[H\033[J");
 	r = trace_report_summary(&t->report, t->engine, seconds, &summary);
 	if (r == 0)
@@ -192,7 +207,21 @@ static int draw(struct tracing *t, int to, double seconds)
 	if (r == 0)
 		table_trace_status(&summary, &options, &out);
 	if (r == 0)
-		r = to == STDERR_FILENO ? (int)MIN(write_all(to, out.data, out.len), 0) : put(t, &out);
+		r = put_to(t, to, &out);
+	strbuf_done(&out);
+	return r;
+}
+
+static int put_findings(struct tracing *t, int to)
+{
+	const struct table_options options = options_of(to);
+	struct strbuf out;
+	int r;
+
+	strbuf_init(&out, 0);
+	r = trace_findings(t->analysis, t->inv->flag[FLAG_JSON] ? NULL : &options, &out);
+	if (r == 0)
+		r = put_to(t, to, &out);
 	strbuf_done(&out);
 	return r;
 }
@@ -214,6 +243,8 @@ static void collect(struct tracing *t)
 	trace_report_store(&t->report, t->engine);
 	if (t->kernels)
 		collect_kernels(t);
+	if (t->analysis)
+		trace_findings_collect(t->analysis, trace_kernels_node(t->kernels));
 	if (t->nccl)
 		trace_nccl_collect(t->nccl);
 	trace_cupti_collect(t->cupti);
@@ -341,7 +372,7 @@ static void on_mapping(const struct exec_gate_mapping *mapping, void *userdata)
 		return;
 	snprintf(text, sizeof(text), "%s is not probed, calls into it are not traced: %s", mapping->path,
 		 strerror(-r));
-	print_message(text);
+	trace_message(text);
 }
 
 static void on_ended(int status, void *userdata)
@@ -357,6 +388,8 @@ static int add_sinks(struct tracing *t)
 	struct event_sinks *sinks = trace_engine_sinks(t->engine);
 	int r = t->kernels ? event_sinks_add(sinks, trace_kernels_sink(t->kernels)) : 0;
 
+	if (r >= 0 && t->analysis)
+		r = event_sinks_add(sinks, live_analysis_sink(t->analysis));
 	if (r >= 0 && t->nccl)
 		r = event_sinks_add(sinks, trace_nccl_sink(t->nccl));
 	if (r >= 0 && t->stacks)
@@ -387,7 +420,7 @@ static int start_engine(struct tracing *t)
 		.libraries = { [PROBE_CUDA] = true,
 			       [PROBE_CUDART] = true,
 			       [PROBE_NCCL] = true,
-			       [PROBE_TORCH] = t->inv->flag[FLAG_TORCH] != NULL,
+			       [PROBE_TORCH] = t->inv->flag[FLAG_TORCH] || t->analysis,
 			       [PROBE_CUBLAS] = t->blas != NULL,
 			       [PROBE_CUBLASLT] = t->blas != NULL,
 			       [PROBE_CUDNN] = t->blas != NULL,
@@ -403,8 +436,8 @@ static int start_engine(struct tracing *t)
 		.stacks_max =
 			t->request.sample_auto ? (double)options_number(o, OPT_trace_max_overhead) / 1e6 : 0,
 		.events = t->inv->flag[FLAG_RAW] || t->kernels || t->nccl || t->blas || t->python ||
-			  t->stacks || t->timeline || library_user_has_arguments(),
-		.every_call = t->inv->flag[FLAG_RAW] || t->timeline,
+			  t->stacks || t->timeline || t->analysis || library_user_has_arguments(),
+		.every_call = t->inv->flag[FLAG_RAW] || t->timeline || t->analysis,
 		/* No limit by default: the user has asked for tracing explicitly. */
 		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
 					(double)options_number(o, OPT_trace_max_overhead) / 1e6 :
@@ -507,8 +540,9 @@ static int start_loop(struct tracing *t)
 static int start_kernels(struct tracing *t)
 {
 	bool names = t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE];
-	int r = trace_kernels_new(t->event, &t->inv->options, names, t->inv->flag[FLAG_TORCH] != NULL,
-				  t->inv->flag[FLAG_TIMELINE] != NULL, &t->kernels);
+	bool operators = t->inv->flag[FLAG_TORCH] || t->request.analyze;
+	bool communicators = t->inv->flag[FLAG_TIMELINE] || t->request.analyze;
+	int r = trace_kernels_new(t->event, &t->inv->options, names, operators, communicators, &t->kernels);
 
 	if (r == 0)
 		r = trace_kernels_prepare(t->kernels, t->cupti);
@@ -556,9 +590,11 @@ static int start_tracing(struct tracing *t)
 {
 	int r = 0;
 
-	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE] ||
+	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE] || t->request.analyze ||
 	    (t->inv->flag[FLAG_TORCH] && !t->inv->flag[FLAG_RAW]))
 		r = start_kernels(t);
+	if (r >= 0 && t->request.analyze)
+		r = trace_findings_start(trace_kernels_pipeline(t->kernels), &t->analysis);
 	if (r >= 0 && t->inv->flag[FLAG_TIMELINE])
 		r = start_timeline(t);
 	if (r >= 0 && (t->inv->flag[FLAG_STACKS] || t->inv->flag[FLAG_PYTHON])) {
@@ -615,7 +651,7 @@ static void report_unmatched(void)
 			 "gpusonde "
 			 "probes FILE with this --probe why one cannot be probed",
 			 user->at[i].library, user->at[i].patterns);
-		print_message(text);
+		trace_message(text);
 	}
 }
 
@@ -655,12 +691,17 @@ static int trace_finish(struct tracing *t)
 			"files were mapped before they were probed\n",
 			exec_gate_missed(t->gate));
 	if (t->failed == 0) {
-		if (t->inv->flag[FLAG_JSON])
+		int to = t->gate && !t->inv->flag[FLAG_OUTPUT] ? STDERR_FILENO : t->output;
+
+		if (t->analysis) {
+			r = put_findings(t, t->inv->flag[FLAG_JSON] ? t->output : to);
+			put_status(t);
+		} else if (t->inv->flag[FLAG_JSON])
 			r = put_json(t);
 		else if (t->inv->flag[FLAG_RAW])
 			put_status(t);
 		else
-			r = draw(t, t->gate && !t->inv->flag[FLAG_OUTPUT] ? STDERR_FILENO : t->output, 0);
+			r = draw(t, to, 0);
 	}
 	if (t->failed < 0)
 		r = t->failed;
@@ -695,45 +736,6 @@ static unsigned capabilities_needed(const struct invocation *inv)
 	return level >= CAPABILITY_PERF_STRICT ? needs | CAPABILITY_FOR(RECORDS_STRICT) : needs;
 }
 
-static int own_stat(struct process_stat *ret_stat)
-{
-	char text[2048];
-	size_t length;
-	int r = read_file("/proc/self/stat", text, sizeof(text), &length);
-
-	return r < 0 ? r : process_stat_parse(text, length, ret_stat);
-}
-
-/*
- * In secure-execution mode (ld.so(8)), as with file capabilities, the loader removes variables such as
- * LD_PRELOAD from the environment, so that the command does not get them either. The original environment is
- * still in memory where the kernel put it; /proc/self/environ may not be readable.
- */
-static void report_dropped(const struct invocation *inv)
-{
-	struct process_stat stat;
-
-	if (inv->operands_n == 0 || !getauxval(AT_SECURE) || own_stat(&stat) < 0 || stat.env_start == 0)
-		return;
-	for (const char *at = (const char *)(uintptr_t)stat.env_start,
-			*limit = (const char *)(uintptr_t)stat.env_end;
-	     at < limit; at += strnlen(at, (size_t)(limit - at)) + 1) {
-		struct strbuf text;
-		char name[64];
-
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, "="), at);
-		if (strncmp(name, "LD_", strlen("LD_")) != 0 || getenv(name))
-			continue;
-		strbuf_init(&text, 0);
-		strbuf_addf(&text,
-			    "%s is not passed to the command: the loader removes it, since gpusonde has file "
-			    "capabilities; gpusonde trace -- env '%s' %s passes it",
-			    name, at, inv->operands[0]);
-		print_message(text.data);
-		strbuf_done(&text);
-	}
-}
-
 static int run_tracing(struct tracing *t)
 {
 	WITH_CAPABILITIES;
@@ -747,6 +749,7 @@ static int run_tracing(struct tracing *t)
 	trace_engine_free(TAKE_PTR(t->engine));
 	timeline_file_free(TAKE_PTR(t->timeline));
 	trace_kernels_free(TAKE_PTR(t->kernels));
+	live_analysis_free(TAKE_PTR(t->analysis));
 	trace_nccl_free(TAKE_PTR(t->nccl));
 	stack_sums_free(TAKE_PTR(t->stacks));
 	trace_blas_free(TAKE_PTR(t->blas));
@@ -766,13 +769,13 @@ int trace_main(struct invocation *inv)
 		return EXIT_FAILURE;
 	t.pid = t.request.pid;
 	library_set_user_text(options_text(&inv->options, OPT_trace_probes));
-	library_set_patterns(inv->flag[FLAG_TORCH] || inv->flag[FLAG_PYTHON]);
+	library_set_patterns(inv->flag[FLAG_TORCH] || inv->flag[FLAG_PYTHON] || t.request.analyze);
 	t.request.live |= t.request.table && isatty(t.output) && inv->operands_n == 0;
 	if (inv->flag[FLAG_JSON] && inv->operands_n > 0 && !inv->flag[FLAG_OUTPUT])
-		print_message("standard output has what the command writes and the JSON: --output FILE keeps "
+		trace_message("standard output has what the command writes and the JSON: --output FILE keeps "
 			      "them apart, --output - means just that");
 	capability_of_command(capabilities_needed(inv));
-	report_dropped(inv);
+	trace_report_dropped(inv);
 	t.shown_ns = clock_mono_ns();
 	raw_sink_init(&t.raw, inv->flag[FLAG_JSON] != NULL,
 		      &(struct raw_sink_ops){ .write = put_raw, .comm = comm_of }, &t);

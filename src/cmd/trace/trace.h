@@ -11,6 +11,9 @@
 
 enum { TRACE_ENDED_MAX = 4096 };
 
+/* On standard error, cleaned: file names may hold control characters. */
+void trace_message(const char *text);
+
 struct trace_report {
 	struct trace_process_sum *ended; /* with copies of their sums, owned by the report */
 	uint32_t ended_n, ended_cap;

@@ -19,6 +19,7 @@ static void enqueue(struct job *job, int rank, uint64_t count)
 	const struct analysis_event event = { .kind = ANALYSIS_COLLECTIVE,
 					      .name = job->name,
 					      .pid = 100 + (uint32_t)rank,
+					      .tid = 200 + (uint32_t)rank,
 					      .device = job->s.device,
 					      .communicator = 0xabc,
 					      .sequence = ++job->sequence[rank],
@@ -225,9 +226,225 @@ static void a_rank_in_the_kernel(void **state)
 	for (int rank = 0; rank < RANKS; rank++)
 		if (rank != 3)
 			enqueue(&job, rank, 1000);
+	for (unsigned i = 0; i < 45; i++) {
+		wait_for(&job, 1);
+		tell(&job, 3, ANALYSIS_BLOCKED);
+	}
+	hangs(&job, 103, "its process waits in the kernel (state D)");
+	stream_end(&job.s);
+}
+
+/* It was in state D, and is no more. */
+static void a_rank_that_was_in_the_kernel(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++)
+		if (rank != 3)
+			enqueue(&job, rank, 1000);
 	tell(&job, 3, ANALYSIS_BLOCKED);
 	wait_for(&job, 45);
-	hangs(&job, 103, "its process waits in the kernel (state D)");
+	hangs(&job, 103, "missing rank");
+	stream_end(&job.s);
+}
+
+/* A checkpoint on a slow disk: all have enqueued all, and nobody waits. */
+static void in_the_kernel_with_nothing_to_wait_for(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (unsigned i = 0; i < 60; i++) {
+		wait_for(&job, 1);
+		tell(&job, 3, ANALYSIS_BLOCKED);
+	}
+	goes_on(&job);
+}
+
+/* The PID is another process's now, which is a rank, too, and falls behind. */
+static void a_pid_that_comes_again(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	tell(&job, 1, ANALYSIS_EXIT);
+	step(&job);
+	for (int rank = 0; rank < RANKS; rank++)
+		if (rank != 1)
+			enqueue(&job, rank, 1000);
+	wait_for(&job, 45);
+	hangs(&job, 101, "missing rank");
+	stream_end(&job.s);
+}
+
+/* A rank that is late by nearly a step: steps are as long as without it. */
+static void late_ranks_make_steps_no_shorter(void **state)
+{
+	struct job job = { .s = stream_begin(0) };
+
+	(void)state;
+	job.name = stream_text(&job.s, "ncclAllReduce");
+	for (unsigned i = 0; i < 300; i++) {
+		for (int rank = 0; rank < RANKS; rank++) {
+			job.s.now_ns += rank == 3 ? 3900 * MS : 0;
+			enqueue(&job, rank, 1000);
+		}
+		job.s.now_ns += 100 * MS;
+	}
+	enqueue(&job, 0, 1000);
+	wait_for(&job, 75);
+	assert_null(stream_finding(&job.s, FINDING_HANG));
+	wait_for(&job, 25);
+	hangs(&job, 101, "missing rank");
+	stream_end(&job.s);
+}
+
+static void begin_step(struct job *job, uint32_t pid)
+{
+	stream_put(&job->s, (struct analysis_event){ .kind = ANALYSIS_STEP, .pid = pid }, job->s.now_ns,
+		   job->s.now_ns);
+}
+
+/* Steps of one of the ranks are waited for, those of another program are not. */
+static void whose_steps_count(void **state)
+{
+	(void)state;
+	for (int own = 0; own <= 1; own++) {
+		struct job job = healthy();
+
+		for (unsigned i = 0; i < 3; i++) {
+			begin_step(&job, own ? 102 : 999);
+			wait_for(&job, 10);
+		}
+		enqueue(&job, 0, 1000);
+		wait_for(&job, 60);
+		if (own)
+			assert_null(stream_finding(&job.s, FINDING_HANG));
+		else
+			hangs(&job, 101, "missing rank");
+		stream_end(&job.s);
+	}
+}
+
+/* Another communicator of a rank goes on for so many seconds. */
+static void goes_on_elsewhere(struct job *job, unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds; i++) {
+		const struct analysis_event event = { .kind = ANALYSIS_COLLECTIVE,
+						      .name = job->name,
+						      .pid = 100,
+						      .communicator = 0xdef,
+						      .sequence = i + 1,
+						      .rank = 0,
+						      .ranks = 2 };
+
+		wait_for(job, 1);
+		stream_put(&job->s, event, job->s.now_ns, job->s.now_ns);
+	}
+}
+
+/* Ranks that have made another communicator do not wait in the old one; those that run ahead a little do. */
+static void a_communicator_that_was_given_up(void **state)
+{
+	(void)state;
+	for (unsigned seconds = 5; seconds <= 60; seconds += 55) {
+		struct job job = healthy();
+
+		enqueue(&job, 0, 1000);
+		goes_on_elsewhere(&job, seconds);
+		if (seconds > 30) {
+			assert_null(stream_finding(&job.s, FINDING_HANG));
+		} else {
+			wait_for(&job, 45);
+			hangs(&job, 101, "missing rank");
+		}
+		stream_end(&job.s);
+	}
+}
+
+static void enqueue_of_one_process(struct job *job, int rank, int known)
+{
+	stream_put(&job->s,
+		   (struct analysis_event){ .kind = ANALYSIS_COLLECTIVE,
+					    .name = job->name,
+					    .pid = 100,
+					    .communicator = 0xabc,
+					    .sequence = ++job->sequence[rank],
+					    .rank = known,
+					    .ranks = 2 },
+		   job->s.now_ns, job->s.now_ns);
+}
+
+/* A process may have several ranks; a rank that becomes known is no other one. */
+static void ranks_of_one_process(void **state)
+{
+	struct job job = { .s = stream_begin(0) };
+
+	(void)state;
+	job.name = stream_text(&job.s, "ncclAllReduce");
+	enqueue_of_one_process(&job, 0, -1);
+	job.s.now_ns += SECOND;
+	enqueue_of_one_process(&job, 0, 0);
+	wait_for(&job, 60);
+	assert_null(stream_finding(&job.s, FINDING_HANG));
+	for (unsigned i = 0; i < 2; i++)
+		enqueue_of_one_process(&job, 1, 1);
+	enqueue_of_one_process(&job, 0, 0);
+	wait_for(&job, 45);
+	hangs(&job, 100, "missing rank");
+	assert_true(finding_get(stream_finding(&job.s, FINDING_HANG), "rank") == 1);
+	stream_end(&job.s);
+}
+
+/* Who may keep the others waiting, once it is quiet. */
+static void suspects(void **state)
+{
+	struct job job = healthy();
+	struct analysis_thread threads[RANKS];
+
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++)
+		if (rank != 2)
+			enqueue(&job, rank, 1000);
+	wait_for(&job, 9);
+	assert_int_equal(analysis_suspects(job.s.analysis, 10 * SECOND, threads, RANKS), 0);
+	wait_for(&job, 2);
+	assert_int_equal(analysis_suspects(job.s.analysis, 10 * SECOND, threads, RANKS), 1);
+	assert_true(threads[0].pid == 102 && threads[0].tid == 202);
+	enqueue(&job, 2, 1000);
+	wait_for(&job, 11);
+	assert_int_equal(analysis_suspects(job.s.analysis, 10 * SECOND, threads, RANKS - 1), RANKS - 1);
+	tell(&job, 1, ANALYSIS_EXIT);
+	assert_int_equal(analysis_suspects(job.s.analysis, 10 * SECOND, threads, RANKS), RANKS - 1);
+	wait_for(&job, 700);
+	assert_int_equal(analysis_suspects(job.s.analysis, 10 * SECOND, threads, RANKS), 0);
+	stream_end(&job.s);
+}
+
+/* Communicators of which nothing comes any more give their places. */
+static void communicators_are_forgotten(void **state)
+{
+	struct job job = { .s = stream_begin(0) };
+
+	(void)state;
+	job.name = stream_text(&job.s, "ncclAllReduce");
+	for (uint64_t i = 0; i < 300; i++) {
+		const struct analysis_event event = { .kind = ANALYSIS_COLLECTIVE,
+						      .pid = 50,
+						      .communicator = 1000 + i,
+						      .sequence = 1,
+						      .rank = 0,
+						      .ranks = 1 };
+
+		stream_put(&job.s, event, job.s.now_ns, job.s.now_ns);
+		job.s.now_ns += 10 * SECOND;
+	}
+	for (unsigned i = 0; i < COLLECTIVES; i++)
+		step(&job);
+	enqueue(&job, 0, 1000);
+	wait_for(&job, 45);
+	hangs(&job, 101, "missing rank");
 	stream_end(&job.s);
 }
 
@@ -259,8 +476,8 @@ static void ranks_have_a_limit(void **state)
 								   .rank = -1,
 								   .begin_ns = s.now_ns,
 								   .end_ns = s.now_ns });
-	/* 4096 ranks, and what the lists' growth rounds that up to */
-	assert_true(analysis_counts(s.analysis)->beyond >= 10000);
+	/* 4096 ranks, and what the lists' growth rounds that up to; and 1024 processes of all rules */
+	assert_true(analysis_counts(s.analysis)->beyond >= 19999 - 1024 + 19999 - 2 * 4096);
 	stream_end(&s);
 }
 
@@ -276,6 +493,15 @@ int main(void)
 		cmocka_unit_test(a_gpu_that_works),
 		cmocka_unit_test(a_rank_that_is_gone),
 		cmocka_unit_test(a_rank_in_the_kernel),
+		cmocka_unit_test(a_rank_that_was_in_the_kernel),
+		cmocka_unit_test(in_the_kernel_with_nothing_to_wait_for),
+		cmocka_unit_test(a_pid_that_comes_again),
+		cmocka_unit_test(late_ranks_make_steps_no_shorter),
+		cmocka_unit_test(whose_steps_count),
+		cmocka_unit_test(a_communicator_that_was_given_up),
+		cmocka_unit_test(ranks_of_one_process),
+		cmocka_unit_test(suspects),
+		cmocka_unit_test(communicators_are_forgotten),
 		cmocka_unit_test(a_job_that_ends),
 		cmocka_unit_test(ranks_have_a_limit),
 	};

@@ -95,6 +95,41 @@ static void few_calls(void **state)
 	stream_end(&s);
 }
 
+/* What is flagged before the first fit may be a mode that had not come before: it is learnt. */
+static void a_mode_that_comes_late(void **state)
+{
+	struct stream s = stream_begin(100 * MS);
+	uint32_t name = stream_text(&s, "aten::mm");
+
+	(void)state;
+	for (unsigned i = 0; i < 100 + 60; i++)
+		call(&s, name, 20);
+	for (unsigned i = 0; i < 6000; i++)
+		call(&s, name, i % 3 == 0 ? 120 : 20);
+	assert_int_equal(stream_findings(&s, FINDING_LATENCY_OUTLIERS), 1);
+	assert_false(stream_finding(&s, FINDING_LATENCY_OUTLIERS)->active);
+	stream_end(&s);
+}
+
+/* Estimates, and what has no name, are not judged. */
+static void what_is_no_operation(void **state)
+{
+	struct stream s = stream_begin(100 * MS);
+	uint32_t name = stream_text(&s, "kernels");
+
+	(void)state;
+	for (unsigned i = 0; i < 3000; i++)
+		for (int estimate = 0; estimate <= 1; estimate++) {
+			struct analysis_event event = { .kind = ANALYSIS_WORK };
+
+			event.flags = estimate ? ANALYSIS_ESTIMATED : ANALYSIS_TRUE;
+			event.name = estimate ? name : 0;
+			stream_add(&s, event, i > 2900 && i % 2 ? 900 * US : 20 * US + i % 7 * US);
+		}
+	assert_int_equal(stream_findings(&s, FINDING_LATENCY_OUTLIERS), 0);
+	stream_end(&s);
+}
+
 /* A GPU whose clock changes: the work takes its time by it. */
 static void work(struct stream *s, double us, double clock)
 {
@@ -168,6 +203,27 @@ static void models_are_bounded(void **state)
 	stream_end(&s);
 }
 
+/* One that makes up names leaves room for others, and what had none is counted. */
+static void a_process_has_a_share_of_the_models(void **state)
+{
+	struct stream s = stream_begin(100 * MS);
+	uint32_t first = stream_text(&s, "first");
+	char name[16];
+
+	(void)state;
+	for (unsigned i = 0; i < 2000; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		call(&s, stream_text(&s, name), 20);
+	}
+	assert_true(analysis_counts(s.analysis)->unmodelled > 0);
+	s.pid = 101;
+	usual_calls(&s, first, 3000);
+	for (unsigned i = 0; i < 10; i++)
+		call(&s, first, i % 2 ? 400 : 20);
+	assert_non_null(stream_finding(&s, FINDING_LATENCY_OUTLIERS));
+	stream_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +234,9 @@ int main(void)
 		cmocka_unit_test(what_the_clock_does_not_explain),
 		cmocka_unit_test(the_mix_shifts),
 		cmocka_unit_test(models_are_bounded),
+		cmocka_unit_test(a_mode_that_comes_late),
+		cmocka_unit_test(what_is_no_operation),
+		cmocka_unit_test(a_process_has_a_share_of_the_models),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

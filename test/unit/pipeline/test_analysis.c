@@ -2,6 +2,7 @@
 /* What traced calls and spans become in a live analysis. */
 #include "test.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,15 +129,74 @@ static void ends_are_told(_unused_ void **state)
 	free(findings);
 }
 
+/* What programs call their steps takes no room from others' names. */
+static void names_of_steps_are_not_kept(_unused_ void **state)
+{
+	_cleanup_free_ struct trace_name *name = calloc(1, sizeof(*name) + 32);
+	struct event_sink *sink = live_analysis_sink(live);
+	struct findings *findings;
+	const char *new;
+
+	assert_non_null(name);
+	for (unsigned i = 0; i < (1 << 16) + 10; i++) {
+		name->header = (struct trace_header){ .type = TRACE_EVENT_NAME,
+						      .op = TRACE_OP_TORCH_RANGE,
+						      .tgid = 7,
+						      .tid = 8,
+						      .time_ns = 1000 * SECOND + i };
+		snprintf(name->name, 32, "Optimizer.step#%u", i);
+		assert_int_equal(sink->event(&name->header, sizeof(*name) + 32, sink->sink.userdata), 0);
+	}
+	copies("cuMemcpyHtoD_v2", 1000 * SECOND, 1200);
+	assert_int_equal(active(1013 * SECOND, "copy_bound", &new), 1);
+	findings = live_analysis_tick(live, NULL, 1014 * SECOND, &new);
+	assert_non_null(findings);
+	assert_int_equal(findings->events, (1 << 16) + 10 + 1200);
+	assert_int_equal(findings->beyond, 0);
+	free(findings);
+}
+
+/* Why clocks are throttled: known from the first reading, and for as long as readings say so. */
+static void throttling_is_told(_unused_ void **state)
+{
+	struct snapshot node = { .entities_n = 1 };
+	_cleanup_free_ struct entity *e = calloc(1, sizeof(*e));
+	unsigned reason = gpu_metrics[GPU_EVENT_REASON_HW_SLOWDOWN].slot,
+		 used = gpu_metrics[GPU_UTILIZATION_GPU].slot;
+	struct findings *findings;
+	const char *new;
+
+	assert_non_null(e);
+	node.entities = e;
+	e->id.parent = READING_NONE;
+	snprintf(e->id.uuid, sizeof(e->id.uuid), "GPU-1");
+	e->present = true;
+	e->id.p[reason] = e->id.p[used] = PRESENCE_PRESENT;
+	e->id.v[used] = 1;
+	for (unsigned i = 0; i < 40; i++) {
+		node.seq = i + 1;
+		e->id.v[reason] = i >= 20 && i < 30;
+		free(live_analysis_tick(live, &node, (1000 + i) * SECOND, &new));
+		if (i == 19)
+			assert_int_equal(active(1019 * SECOND, "clocks_throttled", &new), 0);
+		if (i == 32)
+			assert_int_equal(active(1032 * SECOND, "clocks_throttled", &new), 1);
+	}
+	findings = live_analysis_finish(live);
+	assert_non_null(findings);
+	assert_string_equal(findings->list[0].subject, "hw_slowdown");
+	assert_string_equal(findings->list[0].device, "GPU-1");
+	free(findings);
+}
+
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(blocking_copies_are_found),
-		TEST(others_are_not),
-		TEST(times_may_be_anything),
-		TEST(ends_are_told),
+		TEST(blocking_copies_are_found),   TEST(others_are_not),
+		TEST(times_may_be_anything),       TEST(ends_are_told),
+		TEST(names_of_steps_are_not_kept), TEST(throttling_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,6 +178,15 @@ static void one_that_has_ended(_unused_ void **state)
 	assert_int_equal(proc_identify("/proc", (uint32_t)child, &identity), -ESRCH);
 }
 
+static void states_of_threads(_unused_ void **state)
+{
+	const uint32_t pid = (uint32_t)getpid();
+
+	assert_int_equal(proc_thread_state("/proc", pid, pid), 'R');
+	assert_int_equal(proc_thread_state("/proc", pid, 1), '\0');
+	assert_int_equal(proc_thread_state(root, PID, PID), '\0');
+}
+
 int main(void)
 {
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, setup, teardown)
@@ -188,6 +197,7 @@ int main(void)
 		CASE(what_is_missing_stays_unknown),
 		CASE(garbage_is_an_error),
 		CASE(who_is_not_there),
+		CASE(states_of_threads),
 		cmocka_unit_test(this_very_process),
 		cmocka_unit_test(one_that_has_ended),
 	};

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/trace/findings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "view/findings.h"
+
+int trace_findings_start(struct pipeline *pipeline, struct live_analysis **ret_analysis)
+{
+	int r = live_analysis_new(pipeline, ret_analysis);
+
+	if (r == 0)
+		r = span_sinks_add(pipeline_span_sinks(pipeline), live_analysis_spans(*ret_analysis));
+	if (r < 0)
+		fprintf(stderr, "gpusonde analyze: nothing can be analysed: %s\n", strerror(-r));
+	return r;
+}
+
+void trace_findings_collect(struct live_analysis *analysis, const struct snapshot *node)
+{
+	const char *new;
+
+	free(live_analysis_tick(analysis, node, (uint64_t)clock_mono_ns(), &new));
+	if (new)
+		fprintf(stderr, "gpusonde analyze: found: %s\n", new);
+}
+
+int trace_findings(struct live_analysis *analysis, const struct table_options *options, struct strbuf *out)
+{
+	_cleanup_free_ struct findings *findings = live_analysis_finish(analysis);
+	int r = -ENOMEM;
+
+	if (findings && options)
+		return text_findings(findings, options, out);
+	if (findings)
+		r = json_findings(findings, out);
+	strbuf_addc(out, '\n');
+	return r;
+}
