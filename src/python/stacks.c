@@ -315,9 +315,11 @@ static bool share_room(struct python_stacks *s, uint32_t user, uint32_t n)
 		if (user_shares_have(s->shares, user, s->lines_table, n))
 			return true;
 		s->share_next++;
+		if (code->user != user)
+			continue; /* others' are used as much as they were */
 		if (code->used)
 			code->used = false;
-		else if (code->user == user)
+		else
 			code_drop(s, code);
 	}
 	return !s->shares || user_shares_have(s->shares, user, s->lines_table, n);

@@ -116,11 +116,13 @@ uint32_t file_get_listed(struct unwind *u, const struct file *listed)
 		if (file->made_by != listed->made_by || file->dev != listed->dev ||
 		    file->ino != listed->ino || file->stamp != listed->stamp)
 			continue;
-		if (file->users > 0)
+		if (file->users > 0 &&
+		    !(file->unreachable && file->failed_by != listed->mapped_by))
 			return i;
 		/* Who had it before may have ended. */
 		file->mapped_by = listed->mapped_by;
-		file->tries = 0;
+		file->tries = file->users > 0 ? file->tries : 0;
+		file->unreachable = false;
 		if (!file->made_by && file->fd < 0) {
 			file->state = FILE_QUEUED;
 			file->none = TRACE_NATIVE_PENDING;

@@ -128,6 +128,7 @@ struct file {
 	/* For a helper: a process that has it, that was asked last, that did not have it; 0: none. */
 	pid_t mapped_by, asked, failed_by;
 	uint32_t tries;
+	bool unreachable; /* none of those that have it could be asked */
 	uint32_t user; /* who is charged for it */
 };
 
@@ -221,9 +222,7 @@ void file_publish(struct unwind *u, uint32_t file);
 
 /* ---- remote.c: what a helper reads in place of this process ---- */
 
-struct helper_stats;
 void remote_free(struct unwind_remote *remote);
-void remote_stats(const struct unwind *u, struct helper_stats *ret_stats);
 void remote_want(struct unwind *u, pid_t pid);
 void remote_event(struct unwind *u, const struct trace_header *event);
 /* Asks for what is to be read next, unless something is asked for already. */

@@ -25,8 +25,10 @@ enum {
 	WANTED = 256, /* processes that wait for their first list */
 	SLOWER = 50, /* a user has a fiftieth of the helper's time once its credit is used */
 	TRIES = 4, /* processes that are asked for a file */
+	MESSAGES = 8192, /* of an answer */
 };
 #define PATIENCE_NS (5 * NSEC_PER_SEC) /* for each message */
+#define ANSWER_NS (60 * NSEC_PER_SEC) /* for all of them */
 #define CREDIT_NS (10 * NSEC_PER_SEC)
 #define PENALTY_NS (60 * NSEC_PER_SEC)
 #define RETRY_NS (100 * NSEC_PER_MSEC)
@@ -49,10 +51,12 @@ struct unwind_remote {
 	uint32_t user;
 	int64_t asked_ns;
 	struct process_id id; /* of the process that was asked about */
-	bool dropped; /* it runs another program since */
+	bool dropped; /* it runs another program since; the names are no more */
+	uint32_t messages; /* of its answer */
 	uint32_t number; /* of the list before */
 	struct listing listing;
 	uint32_t file; /* of ASKED_FILE, ASKED_NAMES */
+	bool told; /* it was sent */
 	int error; /* why the rest of its answer is of no use */
 	uint32_t rules_n, rules_got, rows_got;
 	struct unwind_rule *rules;
@@ -127,7 +131,8 @@ static int remote_ask(struct unwind_remote *remote, enum asked asked, enum unwin
 	remote->user = user;
 	remote->asked_ns = clock_mono_ns();
 	remote->error = 0;
-	remote->dropped = false;
+	remote->dropped = remote->told = false;
+	remote->messages = 0;
 	return 1;
 }
 
@@ -204,8 +209,14 @@ static int ask_file(struct unwind_remote *remote)
 		if (file->state != FILE_QUEUED || file->users == 0 || !may_ask(remote, file->user))
 			continue;
 		pid = file->mapped_by ? file->mapped_by : mapper_of(u, i);
-		if (pid == 0)
+		if (pid == 0) {
+			/* Until another process maps it. */
+			file->unreachable = true;
+			file->state = FILE_MADE;
+			file->none = TRACE_NATIVE_NO_FILE;
+			file_publish(u, i);
 			continue;
+		}
 		remote->question.dev = file->dev;
 		remote->question.ino = file->ino;
 		remote->question.stamp = file->stamp;
@@ -343,12 +354,16 @@ static int told_file(struct unwind_remote *remote, const void *from, size_t byte
 	struct unwind_told_file told;
 	int r = 0;
 
-	if (bytes != sizeof(told) || *fd < 0 || file->fd >= 0 || remote->rules_n > 0)
+	if (bytes != sizeof(told) || *fd < 0 || remote->told)
 		return -EBADMSG;
 	memcpy(&told, from, sizeof(told));
 	if (told.rows > UNWIND_ROWS || told.rules > UNWIND_RULES || (told.rows > 0) != (told.rules > 0))
 		return -EBADMSG;
 	told.name[sizeof(told.name) - 1] = '\0';
+	remote->told = true;
+	/* It was told before where its rows had to make room for others'. */
+	closep(&file->fd);
+	free(file->path);
 	file->fd = TAKE_FD(*fd);
 	file->path = strdup(told.name);
 	file->base = told.base;
@@ -362,6 +377,13 @@ static int told_file(struct unwind_remote *remote, const void *from, size_t byte
 	return 0;
 }
 
+/* What the kernel side knows. */
+static bool is_known(const struct unwind_rule *rule)
+{
+	return rule->kind <= UNWIND_SIGNAL && rule->fp_saved <= UNWIND_AT_FP &&
+	       rule->ra_saved <= UNWIND_AT_FP && rule->pad == 0;
+}
+
 static int told_rules(struct unwind_remote *remote, const void *from, uint32_t n, size_t bytes)
 {
 	if (remote->error < 0)
@@ -369,6 +391,9 @@ static int told_rules(struct unwind_remote *remote, const void *from, uint32_t n
 	if (bytes != n * sizeof(*remote->rules) || n > remote->rules_n - remote->rules_got)
 		return -EBADMSG;
 	memcpy(&remote->rules[remote->rules_got], from, bytes);
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_known(&remote->rules[remote->rules_got + i]))
+			return -EBADMSG;
 	remote->rules_got += n;
 	if (remote->rules_got == remote->rules_n)
 		remote->error = file_take_rules(remote->u, &remote->u->files[remote->file], remote->rules,
@@ -398,6 +423,8 @@ static int told_rows(struct unwind_remote *remote, const void *from, uint32_t n,
 
 static int told_name(struct unwind_remote *remote, const char *text, uint32_t i, size_t bytes)
 {
+	if (remote->dropped)
+		return 0;
 	if (i >= remote->names_n || bytes == 0 || text[bytes - 1] != '\0')
 		return -EBADMSG;
 	unwind_names_give(remote->names, remote->name_numbers[i], text);
@@ -430,7 +457,7 @@ static void file_over(struct unwind_remote *remote, int r)
 	struct file *file = &u->files[remote->file];
 
 	u->making_of = 0;
-	if (file->fd < 0 && is_of_process(r) && ++file->tries < TRIES) {
+	if (!remote->told && is_of_process(r) && ++file->tries < TRIES) {
 		file->mapped_by = 0;
 		file->failed_by = file->asked;
 	} else {
@@ -441,7 +468,8 @@ static void file_over(struct unwind_remote *remote, int r)
 		if (r < 0)
 			rows_give(u, file);
 		file_is_made(file, r);
-		if (file->fd < 0)
+		/* Where the helper was lost there are rules, and nothing is guessed. */
+		if (!remote->told || r == -EIO)
 			file->none = r == -EIO ? TRACE_NATIVE_FULL : TRACE_NATIVE_NO_FILE;
 		file_publish(u, remote->file);
 	}
@@ -476,6 +504,9 @@ static void question_over(struct unwind_remote *remote, int r)
 static int remote_take(struct unwind_remote *remote, const struct unwind_told_head *head, const void *from,
 		       size_t bytes, int *fd)
 {
+	/* Who says that it takes longer has not for ever. */
+	if (++remote->messages > MESSAGES || clock_mono_ns() - remote->asked_ns > ANSWER_NS)
+		return -EBADMSG;
 	if (remote->asked == ASKED_LIST && head->kind == UNWIND_TOLD_AREAS)
 		return told_areas(remote, from, head->n, bytes);
 	if (remote->asked == ASKED_FILE && head->kind == UNWIND_TOLD_FILE)
@@ -556,15 +587,19 @@ int unwind_set_reader(struct unwind *u, sd_event *event, const char *program)
 
 void unwind_set_names(struct unwind *u, struct unwind_names *names)
 {
-	if (u->remote && u->remote->asked == ASKED_NAMES)
-		u->remote->names_n = 0; /* what comes is of names that are no more */
+	if (u->remote && u->remote->asked == ASKED_NAMES) {
+		u->remote->dropped = true;
+		u->remote->names_n = 0;
+	}
 	if (u->remote)
 		u->remote->names = names;
 }
 
-void remote_stats(const struct unwind *u, struct helper_stats *ret_stats)
+bool unwind_reader_stats(const struct unwind *u, struct helper_stats *ret_stats)
 {
-	helper_stats(u->remote->helper, ret_stats);
+	if (u->remote)
+		helper_stats(u->remote->helper, ret_stats);
+	return u->remote;
 }
 
 void remote_free(struct unwind_remote *remote)

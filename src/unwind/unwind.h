@@ -54,6 +54,9 @@ DEFINE_CLEANUP(struct unwind *, unwind_free, unwind_freep)
  * NULL: gpusonde-reader.
  */
 int unwind_set_reader(struct unwind *unwind, sd_event *event, const char *program);
+/* False: there is none. */
+struct helper_stats;
+bool unwind_reader_stats(const struct unwind *unwind, struct helper_stats *ret_stats);
 struct unwind_names;
 /* It also names these, as they come; NULL: none any more. */
 void unwind_set_names(struct unwind *unwind, struct unwind_names *names);

@@ -147,18 +147,18 @@ static void who_lies_is_not_believed(void **state)
 	assert_int_equal(unwind_mapped(f.unwind, getpid()), 0);
 	for (unsigned turns = 0; turns < 600 && stats.crashes == 0; turns++) {
 		sd_event_run(f.event, 100 * 1000);
-		remote_stats(f.unwind, &stats);
+		unwind_reader_stats(f.unwind, &stats);
 	}
 	assert_int_equal(stats.crashes, 1);
 	assert_null(area_of(&f, (void *)(uintptr_t)who_lies_is_not_believed, &space));
 	/* Not again at once, also when one may be started again. */
 	clock_advance(30 * NSEC_PER_SEC);
 	assert_int_equal(unwind_mapped(f.unwind, getpid()), 0);
-	remote_stats(f.unwind, &stats);
+	unwind_reader_stats(f.unwind, &stats);
 	assert_int_equal(stats.starts, 1);
 	clock_advance(600 * NSEC_PER_SEC);
 	assert_int_equal(unwind_mapped(f.unwind, getpid()), 0);
-	remote_stats(f.unwind, &stats);
+	unwind_reader_stats(f.unwind, &stats);
 	assert_int_equal(stats.starts, 2);
 	end(&f);
 }
