@@ -154,6 +154,11 @@ void stack_natives_place(const struct stack_natives *native, uint32_t number, st
 	ret_place->name = unwind_names_text(native->names, number, &ret_place->file);
 }
 
+bool stack_natives_reader_stats(const struct stack_natives *native, struct helper_stats *ret_stats)
+{
+	return native->unwind && unwind_reader_stats(native->unwind, ret_stats);
+}
+
 uint64_t stack_natives_lost(const struct stack_natives *native, uint64_t *ret_crowded)
 {
 	*ret_crowded = native->unwind ? unwind_crowded(native->unwind) : 0;

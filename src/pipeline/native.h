@@ -38,6 +38,9 @@ int stack_natives_renew(struct stack_natives *native, struct python_stacks *pyth
 uint32_t stack_natives_names(const struct stack_natives *native);
 /* Reads the symbols of all that was met. */
 void stack_natives_resolve(struct stack_natives *native);
+/* As unwind_reader_stats(). */
+struct helper_stats;
+bool stack_natives_reader_stats(const struct stack_natives *native, struct helper_stats *ret_stats);
 /* Names that are missing (unwind_names_lost()); *ret_crowded: as unwind_crowded(). */
 uint64_t stack_natives_lost(const struct stack_natives *native, uint64_t *ret_crowded);
 /* A place's `native` as it is shown; valid until the next resolving. */

@@ -734,6 +734,11 @@ void stack_sums_free(struct stack_sums *s)
 	free(s);
 }
 
+bool stack_sums_reader_stats(const struct stack_sums *s, struct helper_stats *ret_stats)
+{
+	return s->native && stack_natives_reader_stats(s->native, ret_stats);
+}
+
 uint64_t stack_sums_steps(const struct stack_sums *s)
 {
 	return s->steps;

@@ -78,5 +78,8 @@ bool stack_sums_frame(const struct stack_sums *sums, uint32_t path, uint32_t i, 
 int64_t stack_sums_since(const struct stack_sums *sums);
 /* Native functions that were met get their names: now, or when a helper has read them. */
 void stack_sums_name(struct stack_sums *sums);
+/* Of the helper that reads what native frames need. False: there is none. */
+struct helper_stats;
+bool stack_sums_reader_stats(const struct stack_sums *sums, struct helper_stats *ret_stats);
 /* Rows and allocations of one process that were looked at in loops, for tests. */
 uint64_t stack_sums_steps(const struct stack_sums *sums);

@@ -404,6 +404,28 @@ static void set_cuda(struct trace_view *view, const struct cuda_stats *c)
 	view_set_each(view, ends, CUDA_STREAM_ENDS, c->streams_ended);
 }
 
+/* All that read what users choose: libraries and their sites, interpreters, what native frames need. */
+static void set_readers(struct trace_view *view, const struct pipeline *pipeline,
+			const struct trace_engine_status *s)
+{
+	struct helper_stats readers[] = { s->targets.readers.files, s->targets.readers.sites, { 0 }, { 0 } };
+	uint64_t hung = 0, crashes = 0;
+	unsigned stuck = 0;
+
+	if (pipeline->finder)
+		python_finder_stats(pipeline->finder, &readers[2]);
+	if (pipeline->stacks)
+		stack_sums_reader_stats(pipeline->stacks, &readers[3]);
+	for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
+		hung += readers[i].hung;
+		crashes += readers[i].crashes;
+		stuck += readers[i].stuck;
+	}
+	view_set(view, AGENT_TRACE_READERS_HUNG, (double)hung);
+	view_set(view, AGENT_TRACE_READERS_CRASHED, (double)crashes);
+	view_set(view, AGENT_TRACE_READERS_STUCK, stuck);
+}
+
 static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 		       const struct event_sinks *events, const struct trace_engine_status *s,
 		       uint64_t left_out)
@@ -418,12 +440,7 @@ static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 	view_set(view, AGENT_TRACE_UNREAD_UNTRUSTED, (double)s->targets.unread[TARGET_UNTRUSTED]);
 	view_set(view, AGENT_TRACE_UNREAD_SHARE, (double)s->targets.unread[TARGET_BEYOND_SHARE]);
 	view_set(view, AGENT_TRACE_UNREAD_BARRED, (double)s->targets.unread[TARGET_BARRED]);
-	view_set(view, AGENT_TRACE_READERS_HUNG,
-		 (double)(s->targets.readers.files.hung + s->targets.readers.sites.hung));
-	view_set(view, AGENT_TRACE_READERS_CRASHED,
-		 (double)(s->targets.readers.files.crashes + s->targets.readers.sites.crashes));
-	view_set(view, AGENT_TRACE_READERS_STUCK,
-		 s->targets.readers.files.stuck + s->targets.readers.sites.stuck);
+	set_readers(view, pipeline, s);
 	view_set(view, AGENT_TRACE_SITES_ATTACHED, s->sites_attached);
 	view_set(view, AGENT_TRACE_SITES_REFUSED, s->sites_refused);
 	view_set(view, AGENT_TRACE_SITES_GIVEN_UP, s->sites_given_up);

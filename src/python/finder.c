@@ -171,6 +171,11 @@ int python_finder_new(sd_event *event, const char *program, python_found *found,
 	return 0;
 }
 
+void python_finder_stats(const struct python_finder *finder, struct helper_stats *ret_stats)
+{
+	helper_stats(finder->helper, ret_stats);
+}
+
 void python_finder_free(struct python_finder *finder)
 {
 	if (!finder)

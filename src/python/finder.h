@@ -45,6 +45,9 @@ int python_finder_ask(struct python_finder *finder, pid_t pid);
 /* It runs another program since then (CLOCK_MONOTONIC): what was asked before is not told. */
 void python_finder_exec(struct python_finder *finder, pid_t pid, uint64_t time_ns);
 
+struct helper_stats;
+void python_finder_stats(const struct python_finder *finder, struct helper_stats *ret_stats);
+
 /* The helper's end: serves until the owner closes the socket. Returns the exit status. */
 int python_finder_serve(int channel);
 /* Other users' processes, and files closed to others, and deleted ones. */

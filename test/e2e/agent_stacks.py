@@ -197,6 +197,7 @@ def test_native():
         begun(a)
         with started() as program:
             wait_for(lambda: len(children(program.pid)) == 1, "the child")
+            wait_for(lambda: [pid for pid in of_agent("gpusonde-unwind") if parent(pid) == a.process.pid], "files to be read by a helper of its own")
             for pid in children(program.pid):
                 stacks = wait_for(lambda: [s for s in whole(a, pid) if python_in_native(s)[0] == ["<module>", "waiting", "allocate"]], "a whole stack")
                 names = python_in_native(stacks[-1])[1]
@@ -209,7 +210,6 @@ def test_native():
             contains(profile(a), b"_start")
             equal(a.get("/api/v1/stacks?format=folded").status, 200) # of nothing: no kernel is launched
             program.communicate("\n" * 4)
-        assert of_agent("gpusonde-unwind"), "files are read by a helper of its own"
 
 
 def test_given_up():

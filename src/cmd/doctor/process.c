@@ -224,7 +224,7 @@ static int tally_native(pid_t pid, struct rules_tally *tally)
 	_cleanup_(proc_maps_done) struct proc_maps maps = { .fd = -1 };
 	_cleanup_(mounts_freep) struct mounts *mounts = NULL;
 	struct mounts_user user = { .pid = pid };
-	uint64_t last_ino = 0;
+	uint64_t last_dev = 0, last_ino = 0;
 	struct proc_map map;
 	int r = mounts_new("/proc", &mounts);
 
@@ -232,8 +232,10 @@ static int tally_native(pid_t pid, struct rules_tally *tally)
 	if (r == 0)
 		r = proc_maps_open("/proc", pid, &maps);
 	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0) {
-		if (!map.executable || map.ino == 0 || map.ino == last_ino || map.path_n == 0)
+		if (!map.executable || map.ino == 0 || map.path_n == 0 ||
+		    (map.dev == last_dev && map.ino == last_ino))
 			continue;
+		last_dev = map.dev;
 		last_ino = map.ino;
 		tally_rules(&user, &map, tally);
 	}

@@ -207,6 +207,29 @@ static void check_budget(const struct doctor *d, struct finding *f)
 	strbuf_done(&text);
 }
 
+/* Helpers that read users' libraries, interpreters, and what native frames are unwound by. */
+static void check_readers(const struct doctor *d, struct finding *f)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+	double hung = json_number_value(agents_figure(d, "trace_readers_replaced_total", "hung")),
+	       crashed = json_number_value(agents_figure(d, "trace_readers_replaced_total", "crashed")),
+	       stuck = json_number_value(json_object_get(agent, "trace_readers_stuck"));
+
+	if (!is_enabled(d)) {
+		found_disabled(d, f);
+	} else if (!*text_of(d->trace, "backend")) {
+		found(f, VERDICT_NOTE, "no agent that traces answers");
+	} else if (hung + crashed + stuck > 0) {
+		found(f, stuck > 0 ? VERDICT_WARNING : VERDICT_NOTE,
+		      "of the helpers that read users' files %.0f hung and %.0f crashed; the kernel does not "
+		      "let %.0f end",
+		      hung, crashed, stuck);
+		remedy(f, "who caused it is not read from for a while; stacks and names of his are missing");
+	} else {
+		found(f, VERDICT_OK, "no helper that reads users' files has hung or crashed");
+	}
+}
+
 static void check_agents_records(const struct doctor *d, struct finding *f)
 {
 	const char *why = text_of(d->trace, "why");
@@ -421,6 +444,7 @@ static void check_driver(const struct doctor *d, struct finding *f)
 const struct check trace_checks[] = {
 	{ "tracing", check_tracing },       { "trace-capabilities", check_capabilities },
 	{ "trace-records", check_records }, { "trace-budget", check_budget },
-	{ "tracefs", check_tracefs },       { "trace-sites", check_sites },
-	{ "trace-driver", check_driver },   { 0 },
+	{ "trace-readers", check_readers }, { "tracefs", check_tracefs },
+	{ "trace-sites", check_sites },     { "trace-driver", check_driver },
+	{ 0 },
 };
