@@ -264,7 +264,7 @@ static void on_call(struct cuda *cuda, const struct trace_call *call)
 		return;
 	}
 	note_unread(p, &call->header);
-	operator_call(cuda, call);
+	operator_call(cuda, p, call);
 	if (call->header.op < TRACE_OPS && handlers[call->header.op])
 		handlers[call->header.op](cuda, p, call);
 }

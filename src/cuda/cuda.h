@@ -166,7 +166,7 @@ int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figu
  * the last cuda_window(), and sets kernels_n; the caller sets the other numbers.
  */
 void cuda_fill(struct cuda *cuda, struct trace_view *view);
-/* What an operator has made CUDA do, in all processes that ever were. */
+/* What an operator has made CUDA do. */
 struct cuda_operator {
 	uint64_t launches, copied_bytes, allocated_bytes; /* allocated: on devices, by CUDA's own functions */
 	uint64_t wait_ns; /* for streams, events and devices */
@@ -176,10 +176,18 @@ struct cuda_operator {
 	double backward_ns;
 };
 /*
- * By row of the table of probes, TRACE_CALLS_MAX of them; 0: outside of operators. As of the last window.
+ * In all processes that ever were, by row of the table of probes, TRACE_CALLS_MAX of them; 0: outside of
+ * operators. As of the last window.
  * NULL: they are not added up. *ret_doubtful: calls were missed.
  */
 const struct cuda_operator *cuda_operators(const struct cuda *cuda, bool *ret_doubtful);
+typedef void cuda_operator_fn(uint16_t call, const struct cuda_operator *done, void *userdata);
+/*
+ * The same of one process that was in the last window: those that did something. False: it was not.
+ * *ret_doubtful: it did more.
+ */
+bool cuda_process_operators(const struct cuda *cuda, uint32_t tgid, uint64_t incarnation,
+			    cuda_operator_fn *each, void *userdata, bool *ret_doubtful);
 /* What is counted when it is beyond struct cuda_limits. */
 enum cuda_limit {
 	CUDA_LIMIT_PROCESSES,

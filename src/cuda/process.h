@@ -72,12 +72,13 @@ struct process {
 	struct leaked *leaked; /* NULL: nothing */
 	struct usage *usages;
 	uint32_t usages_n, usages_room;
-	struct pool handles, modules, functions, rows, operators;
+	struct pool handles, modules, functions, rows, operators, operator_sums;
+	bool operators_beyond; /* it has no sums of some */
 	uint64_t names_bytes; /* of handles and modules */
 	uint64_t texts_bytes; /* of kernels in rows */
 	bool wants; /* requests are to be sent */
 	struct made made; /* the newest handle of a function */
-	struct hashmap handle_map, module_map, function_map, row_map, operator_map;
+	struct hashmap handle_map, module_map, function_map, row_map, operator_map, operator_sum_map;
 	struct recent_function *recent; /* 1 << RECENT_BITS; NULL: nothing was launched, or no memory */
 };
 

@@ -182,16 +182,6 @@ struct traced_total {
 	struct traced_launches kernels_other; /* of those without a series at that moment */
 };
 
-enum { TRACED_OPERATOR = 96 };
-
-/* An operator of PyTorch, over all processes that ever were. */
-struct traced_operator {
-	char name[TRACED_OPERATOR]; /* "add.Tensor", printable; "": what was done outside of operators */
-	bool has_series; /* of its own on /metrics */
-	double v[OPERATOR_METRICS];
-	uint8_t p[OPERATOR_METRICS];
-};
-
 /* What the traced processes of a workload did on a device, those that have ended included. */
 struct traced_use {
 	uint16_t name; /* index in workload_names; READING_NONE: workloads that did not fit, together */
@@ -227,7 +217,8 @@ struct trace_view {
 	struct torch_view *torch;
 	struct python_view *python;
 	struct findings *findings; /* model/finding.h; NULL: nothing is analysed */
-	struct traced_operator *operators; /* by estimated time, then by calls, the most first */
+	/* over all processes that ever were: by estimated time, then by calls, the most first */
+	struct traced_operator *operators;
 };
 
 /* Space for so many elements, all zero, as the numbers `..._n` are, which the writer sets. One reference. */

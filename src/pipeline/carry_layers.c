@@ -132,6 +132,10 @@ static void torch_copy(const void *from_view, uint32_t i, void *to_view)
 	memcpy(&to->memories[to->memories_n], &from->memories[p->memories_first],
 	       p->memories_n * sizeof(*to->memories));
 	to->memories_n += p->memories_n;
+	copy->operators_first = to->operators_n;
+	memcpy(&to->operators[to->operators_n], &from->operators[p->operators_first],
+	       p->operators_n * sizeof(*to->operators));
+	to->operators_n += p->operators_n;
 	copy_counts(from, p->nodes_first, p->nodes_n, to, &copy->nodes_first);
 	copy_counts(from, p->ranges_first, p->ranges_n, to, &copy->ranges_first);
 }
@@ -213,7 +217,7 @@ struct torch_view *pipeline_carry_torch(const struct torch_view *before, struct 
 	if (carried == 0)
 		return view;
 	both = torch_view_new(carried + view->processes_n, before->memories_n + view->memories_n,
-			      before->counts_n + view->counts_n);
+			      before->counts_n + view->counts_n, before->operators_n + view->operators_n);
 	if (!both) {
 		*left_out += carried;
 		return view;

@@ -81,6 +81,8 @@ void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapsho
 {
 	set_devices(pipeline, snapshot);
 	pipeline_set_limits(pipeline, snapshot);
+	if (pipeline->torch)
+		pipeline_torch_node(pipeline, snapshot);
 	if (snapshot->seq == pipeline->node_seq || !snapshot->fresh)
 		return;
 	pipeline->node_seq = snapshot->seq;

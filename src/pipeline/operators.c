@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Operators of PyTorch in a view: the kernel side's counts and what src/cuda adds up, both by row of the
- * table of probes, put together by name. Several rows have one name: the operator in libraries of several
- * versions, and the function of Python's binding.
+ * Operators of PyTorch in a view, of all processes and of each: the kernel side's counts and what src/cuda
+ * adds up, both by row of the table of probes, put together by name. Several rows have one name: the operator
+ * in libraries of several versions, and the function of Python's binding.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +16,6 @@
 
 /* The first names that are found in files of each kind have series; others are summed up. */
 enum { SERIES_OF_ROOT = 192, SERIES_OF_USERS = 64 };
-
-_Static_assert((int)TRACED_OPERATOR == (int)TORCH_NAME_MAX, "model/trace.h and torch/name.h must agree");
 
 struct operator_names {
 	struct traced_operator at[TRACE_CALLS_MAX]; /* name, has_series */
@@ -73,18 +71,29 @@ static void add_value(struct traced_operator *to, enum operator_metric row, doub
 	to->p[row] = PRESENCE_PRESENT;
 }
 
-static void add_call(struct traced_operator *to, const struct probe *probe,
-		     const struct operator_sum *counted, const struct cuda_operator *work,
-		     const struct torch_operator *memory)
+static bool is_binding(const struct probe *probe)
 {
-	if (probe && probe->spec.op == TRACE_OP_BINDING) {
+	return probe && probe->spec.op == TRACE_OP_BINDING;
+}
+
+static void add_counts(struct traced_operator *to, const struct probe *probe,
+		       const struct operator_sum *counted)
+{
+	if (is_binding(probe)) {
 		add_value(to, OPERATOR_METRIC_BINDING, (double)counted->calls);
 		return;
 	}
+	add_value(to, OPERATOR_METRIC_CALLS, (double)counted->calls);
+	add_value(to, OPERATOR_METRIC_OUTERMOST, (double)counted->outermost);
+	add_value(to, OPERATOR_METRIC_NODES, (double)counted->backward);
+}
+
+/* @probe: NULL: what was done outside of operators, where no node is made. */
+static void add_work(struct traced_operator *to, const struct probe *probe, const struct cuda_operator *work)
+{
+	if (is_binding(probe))
+		return;
 	if (probe) {
-		add_value(to, OPERATOR_METRIC_CALLS, (double)counted->calls);
-		add_value(to, OPERATOR_METRIC_OUTERMOST, (double)counted->outermost);
-		add_value(to, OPERATOR_METRIC_NODES, (double)counted->backward);
 		add_value(to, OPERATOR_METRIC_BACKWARD_LAUNCHES, (double)work->backward_launches);
 		add_value(to, OPERATOR_METRIC_BACKWARD_BUSY, work->backward_ns / NSEC_PER_SEC);
 	}
@@ -93,6 +102,13 @@ static void add_call(struct traced_operator *to, const struct probe *probe,
 	add_value(to, OPERATOR_METRIC_COPIED, (double)work->copied_bytes);
 	add_value(to, OPERATOR_METRIC_ALLOCATED, (double)work->allocated_bytes);
 	add_value(to, OPERATOR_METRIC_WAIT, (double)work->wait_ns / NSEC_PER_SEC);
+}
+
+static void add_memory(struct traced_operator *to, const struct probe *probe,
+		       const struct torch_operator *memory)
+{
+	if (is_binding(probe))
+		return;
 	add_value(to, OPERATOR_METRIC_TENSORS, (double)memory->allocated_bytes);
 	add_value(to, OPERATOR_METRIC_HELD, (double)memory->held_bytes);
 }
@@ -163,6 +179,78 @@ static struct operator_names *names_get(struct pipeline *pipeline)
 	return pipeline->operators;
 }
 
+/* ---- operators of each process ---- */
+
+struct own {
+	const struct operator_names *names;
+	struct traced_operator *rows;
+	uint32_t n;
+	uint16_t *row_of; /* by name: index in rows[], plus 1 */
+};
+
+static struct traced_operator *own_row(struct own *own, uint16_t name)
+{
+	if (own->row_of[name] == 0) {
+		own->rows[own->n] = own->names->at[name];
+		own->row_of[name] = (uint16_t)++own->n;
+	}
+	return &own->rows[own->row_of[name] - 1];
+}
+
+static void add_own_work(uint16_t call, const struct cuda_operator *done, void *userdata)
+{
+	struct own *own = userdata;
+	uint16_t name = own->names->of_call[call];
+
+	if (call == 0 || name)
+		add_work(own_row(own, name), call ? probe_at(call) : NULL, done);
+}
+
+static void fill_own(struct pipeline *pipeline, const struct operators *counted,
+		     const struct operators_process *process, struct own *own)
+{
+	static const struct cuda_operator nothing;
+	bool known, doubtful = false;
+
+	own->n = 0;
+	memset(own->row_of, 0, own->names->n * sizeof(*own->row_of));
+	known = cuda_process_operators(pipeline->cuda, process->tgid, process->incarnation, add_own_work, own,
+				       &doubtful);
+	for (uint32_t i = process->first; i < process->first + process->n; i++) {
+		const struct operator_sum *sum = &counted->sums[i];
+		uint16_t name = own->names->of_call[sum->call];
+
+		if (!name)
+			continue;
+		add_counts(own_row(own, name), probe_at(sum->call), sum);
+		if (known)
+			add_work(own_row(own, name), probe_at(sum->call), &nothing);
+	}
+	mark_estimates(own->rows, own->n, doubtful, false);
+	qsort(own->rows, own->n, sizeof(*own->rows), operators_by_time);
+	torch_operators_of(pipeline->torch, process->tgid, process->incarnation, process->over, own->rows,
+			   own->n);
+}
+
+/* Without memory for it they stay as they were. */
+static void fill_each(struct pipeline *pipeline, const struct operators *counted,
+		      const struct operator_names *names)
+{
+	struct own own = {
+		.names = names,
+		.rows = calloc(names->n, sizeof(*own.rows)),
+		.row_of = calloc(names->n, sizeof(*own.row_of)),
+	};
+
+	for (uint32_t i = 0; own.rows && own.row_of && i < counted->processes_n; i++)
+		if (counted->processes[i].n > 0)
+			fill_own(pipeline, counted, &counted->processes[i], &own);
+	free(own.rows);
+	free(own.row_of);
+}
+
+/* ---- of all ---- */
+
 int pipeline_fill_operators(struct pipeline *pipeline, const struct trace_engine *engine,
 			    struct trace_view *view)
 {
@@ -186,12 +274,19 @@ int pipeline_fill_operators(struct pipeline *pipeline, const struct trace_engine
 		return -ENOMEM;
 	memcpy(view->operators, names->at, names->n * sizeof(*view->operators));
 	view->operators_n = names->n;
-	add_call(&view->operators[0], NULL, NULL, &work[0], &memory[0]);
-	for (uint16_t call = probes_n; call < probe_calls(); call++)
-		if (names->of_call[call])
-			add_call(&view->operators[names->of_call[call]], probe_at(call),
-				 &counted->totals[call], &work[call], &memory[call]);
+	add_work(&view->operators[0], NULL, &work[0]);
+	add_memory(&view->operators[0], NULL, &memory[0]);
+	for (uint16_t call = probes_n; call < probe_calls(); call++) {
+		struct traced_operator *to = &view->operators[names->of_call[call]];
+
+		if (!names->of_call[call])
+			continue;
+		add_counts(to, probe_at(call), &counted->totals[call]);
+		add_work(to, probe_at(call), &work[call]);
+		add_memory(to, probe_at(call), &memory[call]);
+	}
 	mark_estimates(view->operators, view->operators_n, doubtful, torch_is_doubtful(pipeline->torch));
 	qsort(view->operators, view->operators_n, sizeof(*view->operators), operators_by_time);
+	fill_each(pipeline, counted, names);
 	return 0;
 }

@@ -223,5 +223,6 @@ void pipeline_free(struct pipeline *pipeline)
 	pipeline_environments_done(pipeline);
 	pipeline_limits_done(pipeline);
 	pipeline_operators_done(pipeline);
+	free(pipeline->nvml_memory);
 	free(pipeline);
 }

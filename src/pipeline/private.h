@@ -38,6 +38,14 @@ struct pipeline {
 	struct environments *environments; /* NULL: none */
 	struct limits *limits; /* NULL: none */
 	struct operator_names *operators; /* NULL: none */
+	struct process_memory *nvml_memory; /* of processes on GPUs, by PID; only where PyTorch is traced */
+	uint32_t nvml_memory_n;
+};
+
+struct process_memory {
+	struct process_id id;
+	bool known;
+	double bytes;
 };
 
 static inline void view_set(struct trace_view *view, enum agent_metric metric, double value)
@@ -105,6 +113,8 @@ void pipeline_environments_done(struct pipeline *pipeline);
 /* Whose the process is, and since when it runs; -ESRCH. */
 int pipeline_identity(const struct pipeline *pipeline, uint32_t tgid, struct proc_identity *ret_identity);
 
+/* torch.c: what NVML says that processes hold; of a snapshot that is not fresh, nothing. */
+void pipeline_torch_node(struct pipeline *pipeline, const struct snapshot *snapshot);
 /* operators.c */
 /* Adds the operators of PyTorch, where they are traced. */
 int pipeline_fill_operators(struct pipeline *pipeline, const struct trace_engine *engine,

@@ -36,6 +36,7 @@ struct torch_traced {
 	struct hashmap blocks, types; /* by address: index in the pool; by type of node: in nodes */
 	uint32_t types_n;
 	struct row *nodes, *ranges;
+	struct traced_operator *operators; /* shown.operators_n of them */
 	uint64_t first_step_ns, last_step_ns;
 };
 
@@ -48,6 +49,7 @@ struct torch {
 	uint32_t processes_n;
 	struct hashmap by_tgid; /* of those that run */
 	uint64_t beyond;
+	uint32_t operators_n; /* of all processes */
 	struct torch_operator operators[TRACE_CALLS_MAX];
 };
 
@@ -119,6 +121,8 @@ static void traced_free(struct torch *torch, struct torch_traced *p)
 	hashmap_done(&p->types);
 	free(p->nodes);
 	free(p->ranges);
+	torch->operators_n -= p->shown.operators_n;
+	free(p->operators);
 	free(p);
 }
 
@@ -129,9 +133,10 @@ static struct torch_traced *traced_find(const struct torch *torch, uint32_t tgid
 	return hashmap_get(&torch->by_tgid, tgid, &i) ? torch->processes[i] : NULL;
 }
 
-static struct torch_traced *traced_get(struct torch *torch, const struct trace_header *event)
+/* @first_ns: of its first event. NULL: there is no room. */
+static struct torch_traced *traced_get(struct torch *torch, uint32_t tgid, uint64_t first_ns)
 {
-	struct torch_traced *p = traced_find(torch, event->tgid);
+	struct torch_traced *p = traced_find(torch, tgid);
 
 	if (p || torch->processes_n == TORCH_PROCESSES_MAX)
 		return p;
@@ -140,13 +145,13 @@ static struct torch_traced *traced_get(struct torch *torch, const struct trace_h
 		return NULL;
 	p->nodes = calloc(TORCH_NODES_MAX, sizeof(*p->nodes));
 	p->ranges = calloc(TORCH_RANGES_MAX, sizeof(*p->ranges));
-	if (!p->nodes || !p->ranges || hashmap_put(&torch->by_tgid, event->tgid, torch->processes_n) < 0) {
+	if (!p->nodes || !p->ranges || hashmap_put(&torch->by_tgid, tgid, torch->processes_n) < 0) {
 		traced_free(torch, p);
 		return NULL;
 	}
-	p->tgid = event->tgid;
+	p->tgid = tgid;
 	p->incarnation = incarnations_of(&torch->incarnations, p->tgid);
-	p->first_ns = event->time_ns;
+	p->first_ns = first_ns;
 	p->shown.has_series = torch->series_used < torch->series;
 	torch->series_used += p->shown.has_series;
 	torch->processes[torch->processes_n++] = p;
@@ -323,6 +328,59 @@ static void on_range(struct torch_traced *p, const struct trace_name *event)
 	p->last_step_ns = MAX(p->last_step_ns, event->header.time_ns);
 }
 
+/* ---- operators ---- */
+
+/* An incarnation is the time it began at. */
+static struct torch_traced *traced_exactly(const struct torch *torch, uint32_t tgid, uint64_t incarnation)
+{
+	for (uint32_t i = 0; i < torch->processes_n; i++) {
+		struct torch_traced *p = torch->processes[i];
+
+		if (p->tgid == tgid &&
+		    (p->incarnation == incarnation || (!p->incarnation && p->first_ns >= incarnation)))
+			return p;
+	}
+	return NULL;
+}
+
+/* Those that have no room are only counted. */
+static void keep_operators(struct torch *torch, struct torch_traced *p,
+			   const struct traced_operator *operators, uint32_t n)
+{
+	uint32_t room = (TORCH_OPERATORS_MAX - (torch->operators_n - p->shown.operators_n)) / 8;
+	uint32_t kept = MIN(MIN(n, room), (uint32_t)TORCH_PROCESS_OPERATORS_MAX);
+	struct traced_operator *copies = calloc(MAX(kept, 1U), sizeof(*copies));
+
+	if (!copies)
+		return;
+	memcpy(copies, operators, kept * sizeof(*copies));
+	free(p->operators);
+	p->operators = copies;
+	torch->operators_n += kept - p->shown.operators_n;
+	p->shown.operators_n = kept;
+	p->shown.other_operators = n - kept;
+	p->shown.other_operator_calls = 0;
+	for (uint32_t i = kept; i < n; i++)
+		p->shown.other_operator_calls += operators[i].v[OPERATOR_METRIC_CALLS];
+}
+
+void torch_operators_of(struct torch *torch, uint32_t tgid, uint64_t incarnation, unsigned over,
+			const struct traced_operator *operators, uint32_t n)
+{
+	struct torch_traced *p = traced_exactly(torch, tgid, incarnation);
+
+	/* Of one PID, another process may be known. */
+	if (!p && over <= 1 && !traced_find(torch, tgid)) {
+		p = traced_get(torch, tgid, incarnation);
+		if (p)
+			p->incarnation = incarnation;
+		if (p && over > 0)
+			traced_end(torch, p);
+	}
+	if (p)
+		keep_operators(torch, p, operators, n);
+}
+
 /* ---- events ---- */
 
 bool torch_is_event(const struct trace_header *event)
@@ -357,7 +415,7 @@ void torch_event(struct torch *torch, const struct trace_header *event, uint32_t
 	if (!torch_is_event(event) ||
 	    size < (event->type == TRACE_EVENT_CALL ? sizeof(struct trace_call) : sizeof(struct trace_name)))
 		return;
-	p = traced_get(torch, event);
+	p = traced_get(torch, event->tgid, event->time_ns);
 	if (p)
 		take_event(torch, p, event);
 	else
@@ -446,6 +504,11 @@ static void process_fill(const struct torch_traced *p, struct torch_view *view)
 	view->memories_n += shown->memories_n;
 	counts_fill(view, p->nodes, shown->nodes_n, &shown->nodes_first);
 	counts_fill(view, p->ranges, shown->ranges_n, &shown->ranges_first);
+	shown->operators_first = view->operators_n;
+	if (shown->operators_n > 0)
+		memcpy(&view->operators[view->operators_n], p->operators,
+		       shown->operators_n * sizeof(*p->operators));
+	view->operators_n += shown->operators_n;
 	if (shown->steps > 1)
 		shown->step_seconds =
 			(double)(p->last_step_ns - p->first_step_ns) / 1e9 / (double)(shown->steps - 1);
@@ -469,7 +532,7 @@ struct torch_view *torch_window(struct torch *torch)
 		memories += torch->processes[i]->shown.memories_n;
 		counts += torch->processes[i]->shown.nodes_n + torch->processes[i]->shown.ranges_n;
 	}
-	view = torch_view_new(torch->processes_n, memories, counts);
+	view = torch_view_new(torch->processes_n, memories, counts, torch->operators_n);
 	if (!view)
 		return NULL;
 	qsort(torch->processes, torch->processes_n, sizeof(torch->processes[0]), by_tgid);

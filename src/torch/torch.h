@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * src/torch interprets what PyTorch does beside calling operators (bpf/torch.h): what its allocators say of
- * themselves, the nodes that backward passes evaluate, and ranges that programs mark.
+ * themselves, the nodes that backward passes evaluate, and ranges that programs mark. It is told which
+ * operators a process calls, and keeps that with the rest.
  *
  * Invariants
  *  1. An allocator's totals are its own: what it said last. A lost report makes them old, never wrong in sum.
@@ -24,6 +25,8 @@ enum {
 	TORCH_DEVICES_MAX = 32, /* of a process */
 	TORCH_NODES_MAX = 256, /* names of nodes of a process */
 	TORCH_RANGES_MAX = 64, /* names of ranges of a process */
+	TORCH_PROCESS_OPERATORS_MAX = 64, /* of a process; */
+	TORCH_OPERATORS_MAX = 1 << 14, /* of all: a process has at most an eighth of those that are left */
 	TORCH_BLOCKS_MAX = 1 << 18, /* allocations whose operator is known, of all processes */
 	TORCH_PROCESS_BLOCKS_MAX = 1 << 16,
 };
@@ -49,6 +52,13 @@ void torch_event(struct torch *torch, const struct trace_header *event, uint32_t
 void torch_lost(struct torch *torch, uint32_t tgid);
 /* 0: any incarnation. */
 void torch_process_over(struct torch *torch, uint32_t tgid, uint64_t incarnation);
+
+/*
+ * Which operators a process calls, by estimated time: they take the place of those before. @over: how often
+ * it was found to have ended; from the second time on it is not added if it is not known.
+ */
+void torch_operators_of(struct torch *torch, uint32_t tgid, uint64_t incarnation, unsigned over,
+			const struct traced_operator *operators, uint32_t n);
 
 /* What the process is called: shown also after it has ended, if it is kept. */
 void torch_call_process(struct torch *torch, uint32_t tgid, const char *comm);

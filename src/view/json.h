@@ -108,9 +108,9 @@ void json_add_events(struct json_maker *j, json_t *document);
 /* What a code means. */
 void json_add_xid(struct json_maker *j, json_t *object, uint32_t code,
 		  const struct xid_description *description);
-/* Object of a traced process's reasons of incompleteness, by name. */
 /* Of the node's GPUs, "key:value"; empty where there is none. */
 json_t *json_tags(struct json_maker *j);
+/* Object of a traced process's reasons of incompleteness, by name. */
 json_t *json_incomplete(struct json_maker *j, const struct traced_process *process);
 /* What the process never freed; null where that is not known. */
 json_t *json_leaked(struct json_maker *j, const struct traced_process *process);
@@ -129,9 +129,10 @@ json_t *json_nccl_of(struct json_maker *j, const struct nccl_view *view, uint32_
 json_t *json_nccl_totals(struct json_maker *j, const struct nccl_view *view);
 /* Saturates at the largest integer of JSON. */
 json_t *json_count(uint64_t count);
-/* Calls of @view: of a process, or of all. */
 /* Operators of PyTorch; null: they are not traced. */
 json_t *json_operators(struct json_maker *j, const struct trace_view *view);
+json_t *json_operator_list(struct json_maker *j, const struct traced_operator *operators, uint32_t n);
+/* Calls of @view: of a process, or of all. */
 json_t *json_calls(struct json_maker *j, const struct trace_view *view, const struct traced_call *calls,
 		   uint32_t n);
 /* Member `cuda` of a process, null if it is not traced on that device. */

@@ -22,17 +22,18 @@ static json_t *json_operator(struct json_maker *j, const struct traced_operator 
 	return object;
 }
 
-json_t *json_operators(struct json_maker *j, const struct trace_view *view)
+json_t *json_operator_list(struct json_maker *j, const struct traced_operator *operators, uint32_t n)
 {
 	json_t *list = json_array();
 
-	if (!view->operators) {
-		json_decref(list);
-		return json_null();
-	}
-	for (uint32_t i = 0; i < view->operators_n; i++)
-		json_push(j, list, json_operator(j, &view->operators[i]));
+	for (uint32_t i = 0; i < n; i++)
+		json_push(j, list, json_operator(j, &operators[i]));
 	return list;
+}
+
+json_t *json_operators(struct json_maker *j, const struct trace_view *view)
+{
+	return view->operators ? json_operator_list(j, view->operators, view->operators_n) : json_null();
 }
 
 int view_operators(const struct trace_view *view, struct strbuf *out)

@@ -58,10 +58,19 @@ static json_t *json_torch_process(struct json_maker *j, const struct torch_view 
 				  const struct torch_process *process)
 {
 	json_t *object = json_object(), *list = json_array();
+	uint64_t reserved, beside;
+	bool known = torch_beside(view, process, &reserved, &beside);
 
 	for (uint32_t i = 0; i < process->memories_n; i++)
 		json_push(j, list, json_memory(j, &view->memories[process->memories_first + i]));
 	json_put(j, object, "allocators", list);
+	json_put(j, object, "nvml_bytes",
+		 process->nvml_gpus > 0 ? json_count(process->nvml_bytes) : json_null());
+	json_put(j, object, "beside_bytes", known ? json_count(beside) : json_null());
+	json_put(j, object, "operators",
+		 json_operator_list(j, &view->operators[process->operators_first], process->operators_n));
+	json_put(j, object, "other_operators", json_count(process->other_operators));
+	json_put(j, object, "other_operators_calls", json_number(process->other_operator_calls));
 	json_put(j, object, "nodes", json_names(j, &view->counts[process->nodes_first], process->nodes_n));
 	json_put(j, object, "other_nodes", json_count(process->other_nodes));
 	json_put(j, object, "nodes_of_operators", json_count(process->joined));

@@ -8,7 +8,10 @@
 #include "view/table.h"
 #include "view/view.h"
 
+enum { OF_PROCESS_MAX = 20 /* rows of a process; JSON has more */ };
+
 static const struct table_column columns[] = {
+	{ .title = "PID", .right = true }, /* only of processes */
 	{ .title = "OPERATOR", .flexible = true },
 	{ .title = "CALLS", .right = true },
 	{ .title = "OUTERMOST", .right = true, .dispensable = 3 },
@@ -91,17 +94,57 @@ static bool has_figures(const struct traced_operator *op)
 	return false;
 }
 
+static double seconds_of(const struct traced_operator *operators, uint32_t n)
+{
+	double seconds = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		seconds += operators[i].v[OPERATOR_METRIC_BUSY];
+	return seconds;
+}
+
+static void process_rows(struct table *table, const struct torch_view *view,
+			 const struct torch_process *process)
+{
+	const struct traced_operator *operators = &view->operators[process->operators_first];
+	double seconds = seconds_of(operators, process->operators_n);
+
+	for (uint32_t i = 0; i < process->operators_n && i < OF_PROCESS_MAX; i++) {
+		table_cellf(table, process->exited ? COLOUR_DIM : COLOUR_NONE, "%" PRIu32, process->pid);
+		operator_row(table, &operators[i], seconds);
+	}
+}
+
+/* Of one process alone there would be the same as of all. */
+static int table_by_process(const struct torch_view *view, const struct table_options *options,
+			    struct strbuf *out)
+{
+	struct table table;
+	uint32_t callers = 0;
+	int r;
+
+	for (uint32_t i = 0; i < view->processes_n; i++)
+		callers += view->processes[i].operators_n > 0;
+	if (callers < 2)
+		return 0;
+	table_init(&table, columns, ARRAY_SIZE(columns));
+	for (uint32_t i = 0; i < view->processes_n; i++)
+		process_rows(&table, view, &view->processes[i]);
+	strbuf_addc(out, '\n');
+	r = table_write(&table, options, out);
+	table_done(&table);
+	return r;
+}
+
 int table_operators(const struct trace_view *view, const struct table_options *options, size_t rows,
 		    struct strbuf *out)
 {
+	double seconds = seconds_of(view->operators, view->operators_n);
 	struct table table;
-	double seconds = 0;
 	size_t shown = 0;
 	int r = 0;
 
-	for (uint32_t i = 0; i < view->operators_n; i++)
-		seconds += view->operators[i].v[OPERATOR_METRIC_BUSY];
-	table_init(&table, columns, ARRAY_SIZE(columns));
+	table_init(&table, columns + 1, ARRAY_SIZE(columns) - 1);
 	for (uint32_t i = 0; i < view->operators_n && (rows == 0 || shown < rows); i++)
 		if (has_figures(&view->operators[i])) {
 			operator_row(&table, &view->operators[i], seconds);
@@ -112,5 +155,5 @@ int table_operators(const struct trace_view *view, const struct table_options *o
 	else
 		strbuf_adds(out, "No operator of PyTorch was called.\n");
 	table_done(&table);
-	return r;
+	return r == 0 && view->torch ? table_by_process(view->torch, options, out) : r;
 }

@@ -142,11 +142,29 @@ static int table_names(const struct torch_view *view, const struct table_options
 	return r;
 }
 
-static void process_lines(const struct torch_process *process, const struct table_options *options,
-			  struct strbuf *out)
+static void beside_line(const struct torch_view *view, const struct torch_process *process,
+			const struct table_options *options, struct strbuf *out)
+{
+	char nvml[BYTES_TEXT], reserved_text[BYTES_TEXT], beside_text[BYTES_TEXT], text[200];
+	uint64_t reserved, beside;
+
+	if (!torch_beside(view, process, &reserved, &beside))
+		return;
+	bytes_text((double)process->nvml_bytes, nvml);
+	bytes_text((double)reserved, reserved_text);
+	bytes_text((double)beside, beside_text);
+	snprintf(text, sizeof(text),
+		 "PID %" PRIu32 ": %s on GPUs by NVML, of which PyTorch has reserved %s, and others about %s",
+		 process->pid, nvml, reserved_text, beside_text);
+	table_line(options, out, COLOUR_NONE, text);
+}
+
+static void process_lines(const struct torch_view *view, const struct torch_process *process,
+			  const struct table_options *options, struct strbuf *out)
 {
 	char text[200];
 
+	beside_line(view, process, options, out);
 	if (process->steps > 0) {
 		snprintf(text, sizeof(text), "PID %" PRIu32 ": %" PRIu64 " steps of optimizers", process->pid,
 			 process->steps);
@@ -180,7 +198,7 @@ int table_torch(const struct torch_view *view, const struct table_options *optio
 	if (r == 0 && view->counts_n > 0)
 		r = table_names(view, options, out);
 	for (uint32_t i = 0; r == 0 && i < view->processes_n; i++)
-		process_lines(&view->processes[i], options, out);
+		process_lines(view, &view->processes[i], options, out);
 	if (r == 0 && view->beyond > 0)
 		beyond_line(view, options, out);
 	return r;

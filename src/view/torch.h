@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What PyTorch does beside calling operators (model/torch.h) as a table and JSON. */
+/* What processes do with PyTorch (model/torch.h) as a table and JSON. */
 #pragma once
 
 #include "base/strbuf.h"

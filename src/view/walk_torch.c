@@ -85,6 +85,17 @@ static void walk_steps(struct torch_walk *tw)
 			torch_value(tw, tw->processes[i], NULL, (double)tw->view->processes[i].steps);
 }
 
+static void walk_beside(struct torch_walk *tw)
+{
+	for (uint32_t i = 0; i < tw->view->processes_n; i++) {
+		uint64_t reserved, beside;
+
+		if (tw->processes[i] &&
+		    torch_beside(tw->view, &tw->view->processes[i], &reserved, &beside))
+			torch_value(tw, tw->processes[i], NULL, (double)beside);
+	}
+}
+
 static const struct {
 	const char *name;
 	enum family_type type;
@@ -114,6 +125,10 @@ void walk_torch(struct walk *walk)
 		if (walk_family_named(walk, families[i].name, families[i].type, families[i].unit,
 				      families[i].help))
 			walk_memories(&tw, families[i].figure);
+	if (walk_family_named(walk, "process_torch_beside_bytes", FAMILY_GAUGE, UNIT_BYTES,
+			      "Estimate: GPU memory that NVML says the process holds, less what PyTorch's "
+			      "allocators have reserved."))
+		walk_beside(&tw);
 	if (walk_family_named(walk, "process_torch_optimizer_steps_total", FAMILY_COUNTER, UNIT_NONE,
 			      "Steps of optimizers (torch.optim)."))
 		walk_steps(&tw);

@@ -48,6 +48,9 @@ def test_each_call_is_its_operators():
     check(document["operators"])
     process, = document["processes"]
     equal(process["incomplete"], [], "incomplete")
+    own, = document["torch"]["processes"]
+    equal((figures(own["operators"]), own["other_operators"]), (WANTED, 0), "operators of the process")
+    equal([o["launches_total"] for o in own["operators"] if o["name"] is None], [OUTSIDE], "outside of operators")
     calls = {c["api"]: c["count"] for c in document["calls"]}
     equal(calls["cuLaunchKernel"], sum(w[2] for w in WANTED.values()) + OUTSIDE, "launches")
     assert not [c for c in calls if c.startswith("_Z")], calls
@@ -58,7 +61,21 @@ def test_table():
     contains(text, "OPERATOR")
     contains(text, "add.Tensor")
     contains(text, "(outside of operators)")
+    assert "PID" not in text.split("OPERATOR")[0].splitlines()[-1], f"a table of one process: {text}"
     contains(command("trace", "--torch", "--", "true").stderr, "No operator of PyTorch was called.")
+
+
+def test_operators_of_each_process():
+    tracing()
+    both = ("trace", "--torch", "-o", "-", "--", "sh", "-c", f"{PROGRAM} & {PROGRAM}; wait")
+    env = environment(GPUSONDE_SIM_SCENARIO=SCENARIO)
+    document = json.loads(command(*both[:2], "--json", *both[2:], env=env).stdout)
+    processes = [p for p in document["torch"]["processes"] if p["operators"]]
+    equal([figures(p["operators"]) for p in processes], [WANTED, WANTED], "operators of each process")
+    equal(figures(document["operators"]), {n: tuple(2 * v for v in w) for n, w in WANTED.items()}, "operators of both")
+    lines = [line.split() for line in command(*both, env=env).stdout.splitlines()]
+    table = lines[[line[:2] for line in lines].index(["PID", "OPERATOR"]):]
+    equal(sorted(line[2] for line in table if line[1:2] == ["add.Tensor"]), [str(3 * TIMES)] * 2, "rows of the table")
 
 
 def trained(document):

@@ -222,6 +222,10 @@ static const struct {
 	  "The greatest of these, as far as it was seen." },
 	{ "process_torch_out_of_memory_total", "counter", "pid, comm, allocator",
 	  "Allocations of tensors that failed for want of memory." },
+	{ "process_torch_beside_bytes", "gauge", "pid, comm",
+	  "Estimate, since both are read at different moments: GPU memory that NVML says the process holds, "
+	  "less what PyTorch's allocators have reserved: the context, kernels, memory of other libraries, "
+	  "leaks. Absent where an allocator has not said yet what it holds on one of these GPUs." },
 	{ "process_torch_optimizer_steps_total", "counter", "pid, comm",
 	  "Steps of optimizers (torch.optim), of PyTorch 2 and later." },
 	{ "process_nccl_operations_total", "counter", "pid, comm, comm_size, operation",

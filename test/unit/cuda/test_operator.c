@@ -60,6 +60,76 @@ static void each_call_is_its_operators(void **state)
 	assert_int_equal(of(s, LINEAR)->wait_ns, 500000);
 }
 
+/* ---- of one process ---- */
+
+struct own {
+	struct cuda_operator add, linear;
+	uint32_t n;
+};
+
+static void take_own(uint16_t call, const struct cuda_operator *done, void *userdata)
+{
+	struct own *own = userdata;
+
+	own->n++;
+	if (call == ADD)
+		own->add = *done;
+	else if (call == LINEAR)
+		own->linear = *done;
+}
+
+static bool own_of(const struct scene *s, uint32_t tgid, uint64_t incarnation, struct own *own)
+{
+	bool doubtful = true, known;
+
+	*own = (struct own){ .n = 0 };
+	known = cuda_process_operators(s->cuda, tgid, incarnation, take_own, own, &doubtful);
+	assert_true(!known || !doubtful);
+	return known;
+}
+
+static void each_process_has_its_own(void **state)
+{
+	struct scene *s = *state;
+	struct own one, other;
+
+	launch_by(s, ADD, 1);
+	launch_by(s, ADD, 1);
+	scene_process(s, PID + 1, 2);
+	s->tgid = PID + 1;
+	launch_by(s, ADD, 1);
+	s->operator = LINEAR;
+	CALL(s, COPY, .size = 100, .kind = TRACE_COPY_HOST_TO_DEVICE);
+	s->operator = 0;
+	window(s);
+	assert_true(own_of(s, PID, 1, &one));
+	assert_true(own_of(s, PID + 1, 2, &other));
+	assert_false(own_of(s, PID + 1, 1, &(struct own){ .n = 0 }));
+	assert_int_equal(one.n, 1);
+	assert_int_equal(one.add.launches, 2);
+	assert_int_equal(other.n, 2);
+	assert_int_equal(other.add.launches, 1);
+	assert_int_equal(other.linear.copied_bytes, 100);
+	assert_near(one.add.ns + other.add.ns, of(s, ADD)->ns, 1);
+	assert_true(one.add.ns > 0 && other.add.ns > 0);
+}
+
+/* Operators beyond the limit are in the sums of all, and the process's are marked. */
+static void a_process_has_so_many(void **state)
+{
+	struct scene *s = *state;
+	struct own own = { .n = 0 };
+	bool doubtful = false;
+
+	for (uint16_t i = 1; i <= OPERATOR_SUMS_MAX + 1; i++)
+		launch_by(s, i, 1);
+	window(s);
+	assert_true(cuda_process_operators(s->cuda, PID, 1, take_own, &own, &doubtful));
+	assert_int_equal(own.n, OPERATOR_SUMS_MAX);
+	assert_true(doubtful);
+	assert_int_equal(of(s, OPERATOR_SUMS_MAX + 1)->launches, 1);
+}
+
 static void time_is_split_by_waves(void **state)
 {
 	struct scene *s = *state;
@@ -109,6 +179,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_call_is_its_operators, setup, scene_teardown),
+		cmocka_unit_test_setup_teardown(each_process_has_its_own, setup, scene_teardown),
+		cmocka_unit_test_setup_teardown(a_process_has_so_many, setup, scene_teardown),
 		cmocka_unit_test_setup_teardown(time_is_split_by_waves, setup, scene_teardown),
 		cmocka_unit_test_setup_teardown(a_window_without_launches, setup, scene_teardown),
 		cmocka_unit_test_setup_teardown(nothing_unless_wanted, scene_setup, scene_teardown),

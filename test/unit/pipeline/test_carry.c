@@ -183,8 +183,11 @@ static void add_layers(struct trace_view *view, uint32_t pid, bool exited, uint6
 							    .nodes_first = view->torch->counts_n,
 							    .nodes_n = 1,
 							    .ranges_first = view->torch->counts_n + 1,
-							    .ranges_n = 1 };
+							    .ranges_n = 1,
+							    .operators_first = view->torch->operators_n,
+							    .operators_n = 1 };
 	view->torch->processes_n++;
+	view->torch->operators[view->torch->operators_n++].v[OPERATOR_METRIC_CALLS] = (double)calls;
 	view->torch->memories[view->torch->memories_n++].allocated = calls;
 	view->torch->counts[view->torch->counts_n++].count = calls;
 	view->torch->counts[view->torch->counts_n++].count = calls + 100;
@@ -202,7 +205,7 @@ static struct trace_view *layers_new(void)
 	assert_non_null(view->blas);
 	view->python = python_view_new(400, 400);
 	assert_non_null(view->python);
-	view->torch = torch_view_new(400, 400, 800);
+	view->torch = torch_view_new(400, 400, 800, 400);
 	assert_non_null(view->torch);
 	return view;
 }
@@ -230,6 +233,7 @@ static void assert_layers(const struct trace_view *view, uint32_t i, uint32_t pi
 	assert_int_equal(view->torch->memories[torch->memories_first].allocated, calls);
 	assert_int_equal(view->torch->counts[torch->nodes_first].count, calls);
 	assert_int_equal(view->torch->counts[torch->ranges_first].count, calls + 100);
+	assert_int_equal(view->torch->operators[torch->operators_first].v[OPERATOR_METRIC_CALLS], calls);
 }
 
 static void what_it_did_with_other_layers_is_kept(_unused_ void **state)

@@ -348,6 +348,129 @@ static void of_others_nothing_is_taken(void **state)
 	free(window(torch, 0));
 }
 
+/* ---- operators ---- */
+
+static void called_by(struct torch *torch, uint32_t tgid, uint64_t incarnation, unsigned over, uint32_t n)
+{
+	struct traced_operator operators[100] = { { .name = "add.Tensor" } };
+
+	assert_true(n <= ARRAY_SIZE(operators));
+	for (uint32_t i = 0; i < n; i++)
+		operators[i].v[OPERATOR_METRIC_CALLS] = 3;
+	torch_operators_of(torch, tgid, incarnation, over, operators, n);
+}
+
+/* A process is known by its operators alone; what is said later takes the place of what was said before. */
+static void operators_of_a_process(void **state)
+{
+	struct torch *torch = *state;
+	struct torch_view *view;
+
+	called_by(torch, PID, 5, 0, 1);
+	called_by(torch, PID, 5, 0, 70);
+	view = window(torch, 1);
+	assert_int_equal(view->processes[0].pid, PID);
+	assert_int_equal(view->processes[0].operators_n, TORCH_PROCESS_OPERATORS_MAX);
+	assert_int_equal(view->operators_n, TORCH_PROCESS_OPERATORS_MAX);
+	assert_int_equal(view->processes[0].other_operators, 70 - TORCH_PROCESS_OPERATORS_MAX);
+	assert_true(view->processes[0].other_operator_calls == 3 * (70 - TORCH_PROCESS_OPERATORS_MAX));
+	assert_string_equal(view->operators[0].name, "add.Tensor");
+	free(view);
+}
+
+/* Its final figures are shown once, and it is not made again by what is left of it. */
+static void operators_of_a_process_that_ends(void **state)
+{
+	struct torch *torch = *state;
+	struct torch_view *view;
+
+	memory(torch, ADD, 0x1000, 512, 512, 2048);
+	life(torch, TRACE_EVENT_EXIT, 0);
+	called_by(torch, PID, 0, 1, 2);
+	view = window(torch, 1);
+	assert_true(view->processes[0].exited);
+	assert_int_equal(view->processes[0].operators_n, 2);
+	free(view);
+	called_by(torch, PID, 0, 2, 2);
+	free(window(torch, 0));
+}
+
+/* It ended before it was first seen. */
+static void operators_of_a_short_process(void **state)
+{
+	struct torch *torch = *state;
+	struct torch_view *view;
+
+	called_by(torch, PID, 5, 1, 2);
+	view = window(torch, 1);
+	assert_true(view->processes[0].exited);
+	assert_int_equal(view->processes[0].operators_n, 2);
+	free(view);
+	free(window(torch, 0));
+}
+
+/* A successor with the same PID gets nothing of it. */
+static void operators_of_another_incarnation(void **state)
+{
+	struct torch *torch = *state;
+	struct torch_view *view;
+
+	called_by(torch, PID, 7, 0, 1);
+	called_by(torch, PID, 5, 1, 2);
+	view = window(torch, 1);
+	assert_int_equal(view->processes[0].operators_n, 1);
+	assert_false(view->processes[0].exited);
+	free(view);
+}
+
+/* Those that have no room are counted. */
+static void room_for_operators(void **state)
+{
+	struct torch *torch = *state;
+	struct torch_view *view;
+
+	for (uint32_t i = 0; i < 500; i++)
+		called_by(torch, 1000 + i, 5, 0, 64);
+	view = window(torch, 500);
+	assert_true(view->operators_n < TORCH_OPERATORS_MAX);
+	assert_int_equal(view->processes[0].operators_n, 64);
+	assert_in_range(view->processes[260].operators_n, 1, 63);
+	assert_int_equal(view->processes[499].operators_n + view->processes[499].other_operators, 64);
+	free(view);
+}
+
+/* ---- NVML's memory ---- */
+
+static void assert_beside(struct torch_view *view, uint64_t nvml, uint32_t gpus, bool known, uint64_t wanted)
+{
+	uint64_t reserved = 0, beside = 0;
+
+	view->processes[0].nvml_bytes = nvml;
+	view->processes[0].nvml_gpus = gpus;
+	assert_int_equal(torch_beside(view, &view->processes[0], &reserved, &beside), known);
+	assert_int_equal(beside, wanted);
+	assert_int_equal(reserved, known ? 2048 : 0);
+}
+
+/* The CPU's allocator holds nothing on GPUs. */
+static void what_is_held_beside_pytorch(void **state)
+{
+	struct torch *torch = *state;
+	struct torch_view *view;
+
+	memory(torch, ADD, 0x1000, 512, 512, 2048);
+	call(torch, TRACE_OP_TORCH_MEMORY,
+	     &(struct trace_call){ .addr = 0x2000, .size = 64, .stream = 64, .kind = 0xff00 });
+	view = window(torch, 1);
+	assert_int_equal(view->processes[0].memories_n, 2);
+	assert_beside(view, 5000, 1, true, 5000 - 2048);
+	assert_beside(view, 2048, 1, true, 0);
+	assert_beside(view, 0, 0, false, 0); /* not known */
+	assert_beside(view, 5000, 2, false, 0); /* an allocator of another GPU has not said anything */
+	assert_beside(view, 2047, 1, false, 0); /* it has reserved more since */
+	free(view);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -367,6 +490,12 @@ int main(void)
 		TEST(what_has_ended_is_shown_once),
 		TEST(only_its_own_end_ends_it),
 		TEST(of_others_nothing_is_taken),
+		TEST(operators_of_a_process),
+		TEST(operators_of_a_process_that_ends),
+		TEST(operators_of_a_short_process),
+		TEST(operators_of_another_incarnation),
+		TEST(room_for_operators),
+		TEST(what_is_held_beside_pytorch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

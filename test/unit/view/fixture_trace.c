@@ -532,19 +532,28 @@ static void add_torch(struct trace_view *view)
 		{ "MulBackward0", 1, 0 },
 		{ "Optimizer.step#SGD.step", 11, 5 },
 	};
-	struct torch_view *torch = torch_view_new(1, ARRAY_SIZE(memories), ARRAY_SIZE(counts));
+	struct torch_view *torch = torch_view_new(1, ARRAY_SIZE(memories), ARRAY_SIZE(counts), 1);
 
 	if (!torch)
 		abort();
 	torch->processes_n = 1;
 	torch->memories_n = ARRAY_SIZE(memories);
 	torch->counts_n = ARRAY_SIZE(counts);
+	torch->operators_n = 1;
+	snprintf(torch->operators[0].name, sizeof(torch->operators[0].name), "add.Tensor");
+	torch->operators[0].v[OPERATOR_METRIC_CALLS] = 70;
+	torch->operators[0].p[OPERATOR_METRIC_CALLS] = PRESENCE_PRESENT;
 	torch->beyond = 6;
 	torch->processes[0] = (struct torch_process){ .pid = view->processes[0].id.pid,
 						      .has_series = true,
 						      .lost = true,
 						      .memories_n = ARRAY_SIZE(memories),
 						      .nodes_n = 2,
+						      .nvml_bytes = 7ULL << 30,
+						      .nvml_gpus = 1,
+						      .operators_n = 1,
+						      .other_operators = 2,
+						      .other_operator_calls = 9,
 						      .ranges_first = 2,
 						      .ranges_n = 1,
 						      .other_nodes = 3,
