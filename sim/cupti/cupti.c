@@ -38,6 +38,7 @@ static struct {
 	const char *fails, *hostile; /* "Subscribe:39"; what records are to be */
 	bool other; /* has subscribed */
 	bool subscribed, observing;
+	bool ended; /* with the program */
 	cupti_called called;
 	void *userdata;
 	bool calls[CALLS], kinds[KINDS];
@@ -49,12 +50,20 @@ static struct {
 	size_t dropped;
 } sim = { .lock = PTHREAD_MUTEX_INITIALIZER, .version = DEFAULT_VERSION };
 
+/* As C++ libraries do: what is called after it finds nothing any more. */
+static void ended(void)
+{
+	sim.ended = true;
+}
+
 /* The code that a function is to fail with; 0: it is not. */
 static int failure(const char *function)
 {
 	const char *at = sim.fails ? strstr(sim.fails, function) : NULL;
 	size_t n = strlen(function);
 
+	if (sim.ended)
+		abort();
 	return at && at[n] == ':' ? atoi(at + n + 1) : 0;
 }
 #define FAIL_IF_TOLD()                                              \
@@ -75,6 +84,7 @@ __attribute__((constructor)) static void load(void)
 	sim.fails = getenv("GPUSONDE_SIM_CUPTI_FAIL");
 	sim.hostile = getenv("GPUSONDE_SIM_CUPTI_RECORDS");
 	sim.pending = calloc(PENDING, sizeof(*sim.pending));
+	atexit(ended);
 }
 
 static bool is_hostile(const char *how)

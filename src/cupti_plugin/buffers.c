@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 
 enum { FREE, GIVEN, FULL, TAKEN };
+enum { LARGEST_RECORD = 216 }; /* CUpti_ActivityKernel10 */
 
 static struct {
 	struct {
@@ -71,6 +72,8 @@ void buffers_completed(void *context, uint32_t stream, uint8_t *buffer, size_t s
 		atomic_store(&buffers.at[i].state, valid > 0 ? FULL : FREE);
 		break;
 	}
+	if (buffer && buffer == buffers.waste && atomic_load(&buffers.accept))
+		atomic_fetch_add(&buffers.dropped, (valid + LARGEST_RECORD - 1) / LARGEST_RECORD);
 	if (cupti && cupti->ActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS)
 		atomic_fetch_add(&buffers.dropped, dropped);
 	buffers_wake();

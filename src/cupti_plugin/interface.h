@@ -55,7 +55,7 @@ _Static_assert(offsetof(struct activity_kernel, node) == 144, "CUpti_ActivityKer
 _Static_assert(offsetof(struct activity_kernel, graph) == 156, "CUpti_ActivityKernel");
 _Static_assert(sizeof(struct activity_kernel) == 160, "CUpti_ActivityKernel5");
 
-/* CUpti_ActivityMemcpy5 and 6 (88 and 96 bytes), and CUpti_ActivityMemset4, whose first byte is a value. */
+/* CUpti_ActivityMemcpy4 to 6 (80 to 96 bytes), and CUpti_ActivityMemset4, whose first byte is a value. */
 struct activity_memory {
 	uint32_t kind;
 	uint8_t copy, before_bytes[3];

@@ -2,8 +2,10 @@
 #include "cupti_plugin/plugin.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Names by which programs and distributions have it, newest first, with the least CUDA of the driver. */
 static const struct {
@@ -17,6 +19,16 @@ static const struct {
 };
 
 static const char *const folders[] = { "/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/lib64" };
+
+static char named[PATH_MAX]; /* by the user; "": not */
+
+void library_init(void)
+{
+	const char *path = secure_getenv("GPUSONDE_CUPTI_LIBRARY");
+
+	if (path && strlen(path) < sizeof(named))
+		strcpy(named, path);
+}
 
 static void *driver(void)
 {
@@ -65,13 +77,14 @@ static void *open_in_folders(void)
 /* The one that the program has, if any: two of them would be two subscribers. */
 static void *library_open(void)
 {
-	const char *path = secure_getenv("GPUSONDE_CUPTI_LIBRARY");
-	void *library =
-		path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : open_named(RTLD_NOW | RTLD_NOLOAD);
+	void *library;
 
-	if (!library && !(path && *path))
+	if (named[0])
+		return dlopen(named, RTLD_NOW | RTLD_LOCAL);
+	library = open_named(RTLD_NOW | RTLD_NOLOAD);
+	if (!library)
 		library = open_named(RTLD_NOW | RTLD_LOCAL);
-	return library || (path && *path) ? library : open_in_folders();
+	return library ? library : open_in_folders();
 }
 
 const struct cupti *library_cupti(void)

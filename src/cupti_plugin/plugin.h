@@ -29,7 +29,9 @@
 #include "cupti_plugin/interface.h"
 #include "model/cupti_wire.h"
 
-/* library.c; NULL: it is not to be had. Opened once. */
+/* library.c */
+void library_init(void); /* reads the environment, which the program may change later */
+/* NULL: it is not to be had. Opened once. */
 const struct cupti *library_cupti(void);
 /* The device's UUID by the driver; false: it does not say. */
 bool library_device_uuid(uint32_t device, uint8_t uuid[static 16]);
@@ -47,7 +49,8 @@ bool buffers_take(struct buffer *ret_buffer); /* one that CUPTI has filled, unti
 void buffers_give(const struct buffer *buffer);
 uint32_t buffers_given(void); /* how many CUPTI has */
 void buffers_release(void); /* the memory of those that nobody has */
-uint64_t buffers_dropped(void); /* records that found no room, as CUPTI says */
+/* Records that found no room; at least so many where CUPTI cannot be refused a buffer. */
+uint64_t buffers_dropped(void);
 /* Until CUPTI has filled one, or wake() is called, but no longer than so many ms. */
 void buffers_wait(long ms);
 void buffers_wake(void);

@@ -16,8 +16,9 @@ static const struct {
 	uint32_t least; /* bytes of a record */
 } sizes[] = {
 	{ ACTIVITY_KERNEL, sizeof(struct activity_kernel) },
-	{ ACTIVITY_MEMCPY, sizeof(struct activity_memory) },
-	{ ACTIVITY_MEMSET, sizeof(struct activity_memory) },
+	/* Of CUDA 11.1: channels came later. */
+	{ ACTIVITY_MEMCPY, offsetof(struct activity_memory, channel) },
+	{ ACTIVITY_MEMSET, offsetof(struct activity_memory, channel) },
 	{ ACTIVITY_MEMCPY_PEER, sizeof(struct activity_peer) },
 	{ ACTIVITY_GRAPH, sizeof(struct activity_graph) },
 };

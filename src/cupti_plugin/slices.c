@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "plugin/link.h"
@@ -32,7 +34,8 @@ static struct {
 	uint32_t kinds;
 	uint8_t clock;
 	uint64_t unsure_ns;
-	atomic_bool child;
+	atomic_bool child, ended; /* ended: CUPTI is not used any more */
+	bool at_exit; /* slices_end() comes before CUPTI's own end */
 } slices = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* CUPTI's own clock on Linux, for whoever uses it after us. */
@@ -82,23 +85,27 @@ static void drain(const struct cupti *cupti, bool by_end)
 
 /* ---- CUPTI on and off ---- */
 
-/* Where CUPTI takes no clock of ours, how far its own is from it. */
+/* How far CUPTI's own clock is from ours: again and again, since it may be set. */
+static void offset_measure(const struct cupti *cupti)
+{
+	uint64_t before = plugin_now_ns(), theirs = 0, after;
+
+	cupti->GetTimestamp(&theirs);
+	after = plugin_now_ns();
+	slices.unsure_ns = after - before;
+	slices.records.offset_ns = (int64_t)(before + (after - before) / 2 - theirs);
+}
+
 static void clock_set(const struct cupti *cupti)
 {
-	uint64_t before, theirs = 0, after;
-
 	slices.records.offset_ns = 0;
 	slices.unsure_ns = 0;
 	slices.clock = CUPTI_CLOCK_OURS;
 	if (cupti->ActivityRegisterTimestampCallback &&
 	    cupti->ActivityRegisterTimestampCallback(plugin_now_ns) == CUPTI_SUCCESS)
 		return;
-	before = plugin_now_ns();
-	cupti->GetTimestamp(&theirs);
-	after = plugin_now_ns();
 	slices.clock = CUPTI_CLOCK_OFFSET;
-	slices.unsure_ns = after - before;
-	slices.records.offset_ns = (int64_t)(before + (after - before) / 2 - theirs);
+	offset_measure(cupti);
 }
 
 static void turn_off(const struct cupti *cupti)
@@ -121,7 +128,6 @@ static void leave(const struct cupti *cupti)
 
 static uint32_t activities_enable(const struct cupti *cupti)
 {
-	slices.kinds = 0;
 	for (unsigned i = 0; i < ACTIVITIES; i++) {
 		bool wanted = activities[i].activity != ACTIVITY_GRAPH || !slices.wanted.nodes;
 		int r = wanted ? cupti->ActivityEnable(activities[i].activity) : CUPTI_SUCCESS;
@@ -137,7 +143,11 @@ static uint32_t activities_enable(const struct cupti *cupti)
 
 static uint32_t turn_on(const struct cupti *cupti)
 {
-	int r = cupti->ActivityRegisterCallbacks(buffers_requested, buffers_completed);
+	int r;
+
+	/* What others have enabled is not turned off. */
+	memset(slices.enabled, 0, sizeof(slices.enabled));
+	r = cupti->ActivityRegisterCallbacks(buffers_requested, buffers_completed);
 
 	if (r != CUPTI_SUCCESS)
 		return (uint32_t)r;
@@ -146,8 +156,14 @@ static uint32_t turn_on(const struct cupti *cupti)
 	return activities_enable(cupti);
 }
 
-/* False: it is not on, which is told. */
-static bool slice_begin(void)
+/* What is registered last comes first, and CUPTI registers its own end when it is loaded and first used. */
+static void end_before_cupti(void)
+{
+	if (!slices.at_exit)
+		slices.at_exit = atexit(slices_end) == 0;
+}
+
+static void slice_begin(void)
 {
 	const struct cupti *cupti = library_cupti();
 	uint32_t r = CUPTI_SUCCESS;
@@ -156,24 +172,24 @@ static bool slice_begin(void)
 	slices.kinds = 0;
 	if (!cupti) {
 		tell_slice(CUPTI_NO_LIBRARY, 0, slices.begun_ns);
-		return false;
+		return;
 	}
 	r = (uint32_t)cupti->Subscribe(&slices.subscriber, launches_called, NULL);
 	if (r != CUPTI_SUCCESS) {
 		slices.subscriber = NULL;
 		tell_slice(r == CUPTI_ERROR_SUBSCRIBED ? CUPTI_OTHER : CUPTI_REFUSED, r, slices.begun_ns);
-		return false;
+		return;
 	}
 	launches_begin(slices.wanted.launches);
 	buffers_accept(true);
 	clock_set(cupti);
 	r = turn_on(cupti);
+	end_before_cupti();
 	if (r == CUPTI_SUCCESS)
-		return true;
+		return;
 	turn_off(cupti);
 	leave(cupti);
 	tell_slice(CUPTI_REFUSED, r, slices.begun_ns);
-	return false;
 }
 
 /* What is still running is waited for a little; then CUPTI is to give what it has. */
@@ -211,6 +227,8 @@ static void slice_turn(void)
 	}
 	if (now_ns - slices.flushed_ns < FLUSH_MS * NS_PER_MS)
 		return;
+	if (slices.clock == CUPTI_CLOCK_OFFSET)
+		offset_measure(cupti);
 	cupti->ActivityFlushAll(0);
 	drain(cupti, false);
 	slices.flushed_ns = plugin_now_ns();
@@ -241,12 +259,12 @@ static int rest_ms(void)
 static void *slices_run(void *userdata)
 {
 	(void)userdata;
-	for (;;) {
+	while (!atomic_load(&slices.ended)) {
 		bool on, connected;
 		int rest;
 
 		pthread_mutex_lock(&slices.lock);
-		if (slices.subscriber)
+		if (slices.subscriber && !atomic_load(&slices.ended))
 			slice_turn();
 		on = slices.subscriber;
 		connected = send_connected();
@@ -261,7 +279,8 @@ static void *slices_run(void *userdata)
 		else
 			plugin_sleep_ms(RETRY_MS);
 		pthread_mutex_lock(&slices.lock);
-		if (send_connected() ? rest_ms() == 0 : listened_to(GREET_MS))
+		if ((send_connected() ? rest_ms() == 0 : listened_to(GREET_MS)) &&
+		    !atomic_load(&slices.ended))
 			slice_begin();
 		pthread_mutex_unlock(&slices.lock);
 	}
@@ -278,7 +297,9 @@ static void in_child(void)
 void slices_start(void)
 {
 	pthread_atfork(NULL, NULL, in_child);
+	library_init();
 	send_init();
+	atexit(slices_end);
 	pthread_mutex_lock(&slices.lock);
 	/* Its first work is seen, too, where somebody listens already. */
 	if (listened_to(GREET_FIRST_MS))
@@ -289,7 +310,7 @@ void slices_start(void)
 
 void slices_end(void)
 {
-	if (atomic_load(&slices.child))
+	if (atomic_load(&slices.child) || atomic_exchange(&slices.ended, true))
 		return;
 	send_hurry(END_MS);
 	for (unsigned i = 0; pthread_mutex_trylock(&slices.lock) != 0; i++) {

@@ -10,7 +10,8 @@
 
 struct device {
 	struct gpu_time row;
-	struct span_union busy; /* since the newest slice that was told */
+	struct span_union busy; /* of the slice that is on: work that comes late may overlap any of it */
+	double busy_before; /* seconds, of slices before */
 };
 
 /* Of a client. */
@@ -142,6 +143,14 @@ static void work_add(const struct plugin_client *client, const struct cupti_work
 		receiver->ops.work((uint32_t)client->pid, row->uuid, w, receiver->userdata);
 }
 
+static double covered_seconds(const struct span_union *spans, uint64_t end_ns)
+{
+	struct span_union rest = *spans, before;
+
+	span_take(&rest, end_ns, &before);
+	return (double)span_covered(&before) / 1e9;
+}
+
 /* What runs on when a slice ends is not observed from then on. */
 static void slice_add(const struct plugin_client *client, const struct cupti_slice *s)
 {
@@ -151,12 +160,13 @@ static void slice_add(const struct plugin_client *client, const struct cupti_sli
 	devices->observed_seconds += (double)(s->end_ns - s->start_ns) / 1e9;
 	for (uint32_t i = 0; i < devices->n; i++) {
 		struct device *device = &devices->list[i];
-		struct span_union before;
 
-		span_take(&device->busy, s->end_ns, &before);
-		device->row.busy_seconds += (double)span_covered(&before) / 1e9;
-		if (s->state != CUPTI_ON)
-			device->busy.n = 0;
+		device->row.busy_seconds =
+			device->busy_before + covered_seconds(&device->busy, s->end_ns);
+		if (s->state == CUPTI_ON)
+			continue;
+		device->busy_before = device->row.busy_seconds;
+		device->busy.n = 0;
 	}
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUPTI's plugin (libgpusonde-cupti.so) with the simulated driver and CUPTI: gpusonde trace --cupti."""
 import collections
+import contextlib
 import json
 import os
 import signal
@@ -146,7 +147,7 @@ def test_records_that_make_no_sense():
     for records, taken in (("short", 46), ("backwards", 1), ("far", 1)):
         told = Told(GPUSONDE_SIM_CUPTI_RECORDS=records)
         dropped, unknown, bad = told.missing()
-        equal((len(told.works) <= taken + 1, dropped, unknown, bad > 0), (True, 0, 0, True), f"{records}: {len(told.works)} works, {bad} bad")
+        equal((0 < len(told.works) <= taken + 1, dropped, unknown, bad > 0), (True, 0, 0, True), f"{records}: {len(told.works)} works, {bad} bad")
     told = Told(GPUSONDE_SIM_CUPTI_RECORDS="unknown")
     equal((len(told.works), told.missing()), (48, (0, 48, 0)), "unknown kinds")
 
@@ -178,6 +179,48 @@ def test_whoever_listens_goes_and_comes_back():
                     # Names are told again.
                     equal(NAME in kinds, True, "the kernel's name")
             p.kill()
+
+
+def test_whoever_listens_comes_late():
+    """CUPTI is loaded long after the program began, and so registers its end later: it is not used after that (the simulated one aborts)."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        with loaded("launch; sync; pause; launch; sync", f"{tmp}/socket") as p:
+            equal(p.stdout.readline(), "ready\n", "the program")
+            listener.bind(f"{tmp}/socket")
+            listener.listen(1)
+            listener.settimeout(60)
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(60)
+                connection.send(WANTED.pack(MAGIC, 1, 0, 1000, 1000, 0, 1))
+                records = bytearray(connection.recv(4096)[HEADER.size:])
+                equal(list(records[:2]), [SLICE, ON], "it is on")
+                p.stdin.write("\n")
+                p.stdin.flush()
+                while message := connection.recv(4096):
+                    records += message[HEADER.size:]
+            p.communicate(timeout=60)
+            kinds = records[::80]
+            equal((kinds.count(KERNEL), list(records[-80:-78]), p.returncode), (1, [SLICE, OVER], 0), "what was told, and the program's end")
+
+
+def test_a_listener_that_talks():
+    """Whoever says more than is understood is left: the plugin's thread does not read on and on."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(f"{tmp}/socket")
+        listener.listen(1)
+        listener.settimeout(60)
+        with loaded("launch; sync; pause", f"{tmp}/socket") as p:
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(60)
+                connection.send(WANTED.pack(MAGIC, 1, 0, 10, 600_000, 0, 1))
+                connection.send(b"more")
+                with contextlib.suppress(ConnectionResetError):
+                    while connection.recv(4096):
+                        pass
+            p.communicate("\n", timeout=60)
+            equal(p.returncode, 0, "exit status")
 
 
 def test_in_gpusonde_trace():

@@ -39,6 +39,7 @@ static void there_are_only_so_many(void **state)
 			assert_ptr_not_equal(waste, given[k]);
 		buffers_completed(NULL, 0, waste, BUFFER_BYTES, 100);
 	}
+	assert_int_equal(buffers_dropped(), 3); /* at least one in each */
 	assert_false(buffers_take(&buffer));
 	for (unsigned i = 0; i < BUFFERS; i++)
 		buffers_completed(NULL, 0, given[i], BUFFER_BYTES, i);
@@ -56,6 +57,7 @@ static void there_are_only_so_many(void **state)
 
 static void none_is_given_while_nobody_listens(void **state)
 {
+	uint64_t dropped = buffers_dropped();
 	uint8_t *first, *second;
 
 	(void)state;
@@ -64,6 +66,8 @@ static void none_is_given_while_nobody_listens(void **state)
 	second = request();
 	assert_ptr_equal(first, second); /* the one that is not read */
 	assert_int_equal(buffers_given(), 0);
+	buffers_completed(NULL, 0, first, BUFFER_BYTES, 100);
+	assert_int_equal(buffers_dropped(), dropped);
 	buffers_accept(true);
 }
 
@@ -92,5 +96,6 @@ int main(void)
 	};
 
 	setenv("GPUSONDE_CUPTI_LIBRARY", "/nonexistent", 1);
+	library_init();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

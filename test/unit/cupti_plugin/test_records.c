@@ -134,7 +134,10 @@ static void other_kinds(void **state)
 	say(&m, sizeof(m));
 	say(&g, sizeof(g));
 	say(&p, sizeof(p));
-	assert_int_equal(take(), 4);
+	m.kind = ACTIVITY_MEMCPY;
+	m.graph = 8;
+	say(&m, 80); /* of CUDA 11.1 */
+	assert_int_equal(take(), 5);
 	assert_int_equal(got.at[0].kind, CUPTI_COPY);
 	assert_int_equal(got.at[0].work.copy, 2);
 	assert_int_equal(got.at[0].work.bytes, 100);
@@ -143,6 +146,7 @@ static void other_kinds(void **state)
 	assert_int_equal(got.at[2].kind, CUPTI_GRAPH);
 	assert_int_equal(got.at[2].work.graph, 7);
 	assert_int_equal(got.at[3].kind, CUPTI_COPY);
+	assert_int_equal(got.at[4].work.graph, 8);
 	assert_int_equal(records.unknown, 1);
 	assert_int_equal(records.bad, 0);
 }

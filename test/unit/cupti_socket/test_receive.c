@@ -159,6 +159,27 @@ static void busy_is_a_union(void **state)
 	close(fd);
 }
 
+/* A long kernel is told when it has ended, beside short ones that were told before. */
+static void work_that_comes_late_is_counted_once(void **state)
+{
+	struct gpu_time rows[1];
+	int fd = client(*state);
+
+	add_work(CUPTI_KERNEL, 0, 1100, 1400);
+	add_slice(CUPTI_ON, 1000, 1500);
+	add_work(CUPTI_KERNEL, 0, 1000, 2000);
+	add_slice(CUPTI_ON, 1500, 2000);
+	send_all(*state, fd);
+	assert_int_equal(rows_of(*state, rows, 1), 1);
+	assert_float_equal(rows[0].busy_seconds, 1, 1e-9);
+	assert_float_equal(rows[0].observed_seconds, 1, 1e-9);
+	add_slice(CUPTI_OVER, 2000, 2100);
+	send_all(*state, fd);
+	assert_int_equal(rows_of(*state, rows, 1), 1);
+	assert_float_equal(rows[0].busy_seconds, 1, 1e-9);
+	close(fd);
+}
+
 static void why_there_is_nothing(void **state)
 {
 	struct gpu_time rows[4];
@@ -252,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_client_is_told_what_is_wanted, setup, teardown),
 		cmocka_unit_test_setup_teardown(busy_is_a_union, setup, teardown),
+		cmocka_unit_test_setup_teardown(work_that_comes_late_is_counted_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(why_there_is_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(devices_are_bounded, setup, teardown),
 		cmocka_unit_test(what_is_valid),
