@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "agent/cupti.h"
 #include "agent/detach.h"
 #include "agent/jobs.h"
 #include "agent/kube.h"
@@ -54,6 +55,8 @@ static void on_published(const struct snapshot *snapshot, void *userdata)
 		owner_files_tick(agent->owner_files);
 	if (agent->nccl)
 		nccl_socket_tick(agent->nccl);
+	if (agent->cupti)
+		cupti_times_tick(agent->cupti);
 }
 
 static void on_named(void *userdata)
@@ -106,6 +109,7 @@ static void count_usage(struct agent *agent)
 		web_pid(agent->web),
 		agent->owner_files ? owner_files_pid(agent->owner_files) : 0,
 		agent->nccl ? nccl_socket_pid(agent->nccl) : 0,
+		agent->cupti ? cupti_times_pid(agent->cupti) : 0,
 		agent->jobs ? jobs_pid(agent->jobs) : 0,
 		agent->kubelet ? kubelet_pid(agent->kubelet) : 0,
 		agent->kube ? kube_pid(agent->kube) : 0,
@@ -344,6 +348,20 @@ static int hear_nccl(struct agent *agent, const struct options *options)
 		       0;
 }
 
+static int hear_cupti(struct agent *agent, const struct options *options)
+{
+	const struct cupti_wanted wanted = {
+		.slice_ms = (uint32_t)(options_number(options, OPT_cupti_slice) / NSEC_PER_MSEC),
+		.period_ms = (uint32_t)(options_number(options, OPT_cupti_period) / NSEC_PER_MSEC),
+		.launches = (uint32_t)options_number(options, OPT_cupti_launches),
+	};
+	const char *path = options_text(options, OPT_cupti_socket);
+
+	return path && *path ? cupti_times_new(agent->event, collector_model(agent->collector), path, &wanted,
+					       &agent->cupti) :
+			       0;
+}
+
 static const char *text_or_empty(const char *text)
 {
 	return text ? text : "";
@@ -540,6 +558,8 @@ static int agent_start(struct agent *agent)
 	if (r >= 0)
 		r = hear_nccl(agent, options);
 	if (r >= 0)
+		r = hear_cupti(agent, options);
+	if (r >= 0)
 		r = read_jobs(agent, options);
 	if (r >= 0)
 		r = ask_kubelet(agent, options);
@@ -589,6 +609,7 @@ static void agent_stop(struct agent *agent)
 	tracer_free(agent->tracer);
 	owner_files_free(agent->owner_files);
 	nccl_socket_free(agent->nccl);
+	cupti_times_free(agent->cupti);
 	jobs_free(agent->jobs);
 	kubelet_free(agent->kubelet);
 	kube_free(agent->kube);

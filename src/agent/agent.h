@@ -24,6 +24,7 @@ enum agent_place { PLACE_HTTP, PLACE_CONTAINER, PLACE_EXPORTER, PLACE_ATOP, PLAC
 
 enum { PUSH_STATE_MAX = 640 };
 
+struct cupti_times;
 struct jobs;
 struct dcgm;
 struct kube;
@@ -54,6 +55,7 @@ struct agent {
 	struct tracer *tracer; /* NULL: the thread could not be started */
 	struct owner_files *owner_files; /* NULL: not wanted */
 	struct nccl_socket *nccl; /* NULL: no socket for NCCL's plugin */
+	struct cupti_times *cupti; /* NULL: none for CUPTI's */
 	struct jobs *jobs; /* NULL: environments are not read */
 	struct dcgm *dcgm; /* NULL: no exporter is read */
 	struct kubelet *kubelet; /* NULL: it is not asked */

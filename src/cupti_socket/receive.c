@@ -8,6 +8,8 @@
 #include "activity/span_union.h"
 #include "base/saturated.h"
 
+PLUGIN_ROW_ASSERT(struct gpu_time);
+
 struct device {
 	struct gpu_time row;
 	struct span_union busy; /* of the slice that is on: work that comes late may overlap any of it */
@@ -29,6 +31,7 @@ struct cupti_receiver {
 	struct cupti_wanted wanted;
 	struct cupti_receiver_ops ops;
 	void *userdata;
+	uint64_t lost; /* of all clients that ever were */
 };
 
 /* ---- messages ---- */
@@ -161,8 +164,7 @@ static void slice_add(const struct plugin_client *client, const struct cupti_sli
 	for (uint32_t i = 0; i < devices->n; i++) {
 		struct device *device = &devices->list[i];
 
-		device->row.busy_seconds =
-			device->busy_before + covered_seconds(&device->busy, s->end_ns);
+		device->row.busy_seconds = device->busy_before + covered_seconds(&device->busy, s->end_ns);
 		if (s->state == CUPTI_ON)
 			continue;
 		device->busy_before = device->row.busy_seconds;
@@ -185,9 +187,12 @@ static void record_take(struct plugin_client *client, const void *record, void *
 		receiver->ops.name((uint32_t)client->pid, &r->name, receiver->userdata);
 }
 
-/* It is shown with the client's rows. */
-static void lost_add(_unused_ struct plugin_client *client, _unused_ uint64_t lost, _unused_ void *userdata)
+/* With the client's rows, too. */
+static void lost_add(_unused_ struct plugin_client *client, uint64_t lost, void *userdata)
 {
+	struct cupti_receiver *receiver = userdata;
+
+	receiver->lost = add_saturated(receiver->lost, lost);
 }
 
 static const struct plugin_protocol protocol = {
@@ -215,17 +220,6 @@ static uint32_t rows_of(const struct plugin_client *client)
 	return n > 0 ? n : 1;
 }
 
-/* A user has no more rows than are left for all others. */
-static bool is_within_share(const struct row_list *rows, const struct plugin_client *client)
-{
-	const struct gpu_time *list = rows->list;
-	uint32_t n = rows_of(client);
-
-	for (uint32_t i = 0; i < rows->n; i++)
-		n += list[i].uid == client->uid;
-	return n <= rows->max - rows->n;
-}
-
 static void put_state(const struct plugin_client *client, const struct devices *devices, bool first,
 		      struct gpu_time *row)
 {
@@ -250,7 +244,7 @@ static void client_rows(const struct plugin_client *client, struct row_list *row
 	const struct devices *devices = client->data;
 	uint32_t n = rows_of(client);
 
-	if (!is_within_share(rows, client)) {
+	if (!plugin_rows_fit(rows, client, n)) {
 		rows->dropped += n;
 		return;
 	}
@@ -279,6 +273,18 @@ struct plugin_clients *cupti_receiver_clients(struct cupti_receiver *receiver)
 	return receiver->clients;
 }
 
+uint64_t cupti_receiver_lost(const struct cupti_receiver *receiver)
+{
+	return receiver->lost;
+}
+
+void cupti_receiver_want(struct cupti_receiver *receiver, const struct cupti_wanted *wanted)
+{
+	receiver->wanted = *wanted;
+	receiver->wanted.magic = CUPTI_WIRE_MAGIC;
+	receiver->wanted.version = CUPTI_WIRE_VERSION;
+}
+
 struct cupti_receiver *cupti_receiver_new(const struct cupti_wanted *wanted,
 					  const struct cupti_receiver_ops *ops, void *userdata)
 {
@@ -286,9 +292,7 @@ struct cupti_receiver *cupti_receiver_new(const struct cupti_wanted *wanted,
 
 	if (!receiver)
 		return NULL;
-	receiver->wanted = *wanted;
-	receiver->wanted.magic = CUPTI_WIRE_MAGIC;
-	receiver->wanted.version = CUPTI_WIRE_VERSION;
+	cupti_receiver_want(receiver, wanted);
 	receiver->protocol = protocol;
 	receiver->protocol.greeting = &receiver->wanted;
 	receiver->protocol.greeting_bytes = sizeof(receiver->wanted);

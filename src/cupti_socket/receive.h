@@ -33,10 +33,14 @@ struct cupti_receiver *cupti_receiver_new(const struct cupti_wanted *wanted,
 void cupti_receiver_free(struct cupti_receiver *receiver);
 DEFINE_CLEANUP(struct cupti_receiver *, cupti_receiver_free, cupti_receiver_freep)
 
+/* The same, from the next client on. */
+void cupti_receiver_want(struct cupti_receiver *receiver, const struct cupti_wanted *wanted);
 /* Those that send. */
 struct plugin_clients *cupti_receiver_clients(struct cupti_receiver *receiver);
 /* The rows of all clients (struct gpu_time); those that are gone are in it for the last time. */
 void cupti_receiver_rows(struct cupti_receiver *receiver, struct row_list *rows);
+/* Records that plugins had no room for, of all clients that ever were. */
+uint64_t cupti_receiver_lost(const struct cupti_receiver *receiver);
 
 /* For one message of @n bytes: whether it is whole and means something. */
 bool cupti_wire_is_valid(const struct cupti_wire *message, size_t n);

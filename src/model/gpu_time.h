@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "model/cupti_wire.h"
@@ -36,6 +37,21 @@ struct gpu_time {
 	uint64_t dropped, unknown, bad; /* as in struct cupti_slice */
 	char comm[NCCL_COMM]; /* the process's name, "": not known */
 };
+
+/* Shared by snapshots. */
+struct gpu_times {
+	atomic_uint refs;
+	uint32_t n;
+	uint64_t refused; /* connections and messages */
+	uint64_t left_out; /* rows for which there was no room this time */
+	uint64_t lost; /* records that plugins had no room for, of all processes that ever were */
+	struct gpu_time rows[]; /* by process and device */
+};
+
+/* A copy of @rows; NULL: out of memory. */
+struct gpu_times *gpu_times_new(const struct gpu_time *rows, uint32_t n);
+struct gpu_times *gpu_times_ref(struct gpu_times *times);
+void gpu_times_unref(struct gpu_times *times);
 
 /* How far the estimate is from what was measured, as a share of the larger one; NAN: there is none. */
 double gpu_time_estimate_error(const struct gpu_time *row);

@@ -60,6 +60,7 @@ void model_free(struct model *model)
 	owners_unref(model->owners);
 	scraped_unref(model->scraped);
 	nccl_measurements_unref(model->measured);
+	gpu_times_unref(model->gpu_times);
 	allocations_done(model);
 	health_done(model);
 	free(model);

@@ -148,6 +148,9 @@ int model_set_scraped(struct model *model, const struct scraped_row *rows, uint3
 /* Replaces what NCCL's plugin measured; takes a reference. */
 void model_set_measured(struct model *model, struct nccl_measurements *measured);
 
+/* Replaces what CUPTI's plugin measured; takes a reference. */
+void model_set_gpu_times(struct model *model, struct gpu_times *times);
+
 /* Replaces the tags that were given to the node. At most NODE_TAGS_MAX. */
 void model_set_tags(struct model *model, const struct node_tag *tags, uint32_t n);
 

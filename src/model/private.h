@@ -129,6 +129,7 @@ struct model {
 	struct owners *owners; /* NULL: no source has given any */
 	struct scraped *scraped; /* NULL: nothing is scraped */
 	struct nccl_measurements *measured; /* NULL: nothing was */
+	struct gpu_times *gpu_times; /* the same */
 	struct allocations allocations;
 	struct health_table health[HEALTH_TELLERS];
 

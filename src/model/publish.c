@@ -267,6 +267,7 @@ int model_publish(struct model *model, struct publisher *publisher)
 	s->owners = owners_ref(model->owners);
 	s->scraped = scraped_ref(model->scraped);
 	s->measured = nccl_measurements_ref(model->measured);
+	s->gpu_times = gpu_times_ref(model->gpu_times);
 	jobs_publish(model, s);
 	publish_entities(model, s);
 	publish_workloads(model, s);

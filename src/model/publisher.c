@@ -73,6 +73,7 @@ static void box_return(struct box *box)
 	owners_unref(TAKE_PTR(box->snapshot.owners));
 	scraped_unref(TAKE_PTR(box->snapshot.scraped));
 	nccl_measurements_unref(TAKE_PTR(box->snapshot.measured));
+	gpu_times_unref(TAKE_PTR(box->snapshot.gpu_times));
 	pthread_mutex_lock(&home->lock);
 	keep = !home->closed && home->idle_n < IDLE_MAX;
 	if (keep) {

@@ -13,6 +13,7 @@
 #include "base/process_id.h"
 #include "model/allocated.h"
 #include "model/clock_events.h"
+#include "model/gpu_time.h"
 #include "model/health.h"
 #include "model/job.h"
 #include "model/nccl_measured.h"
@@ -168,6 +169,7 @@ struct snapshot {
 	struct owners *owners; /* NULL: no source has given any; the snapshot's own reference */
 	struct scraped *scraped; /* NULL: no DCGM exporter is read; the snapshot's own reference */
 	struct nccl_measurements *measured; /* NULL: nothing was; the snapshot's own reference */
+	struct gpu_times *gpu_times; /* the same */
 	struct trace_view *trace; /* NULL: no tracing; the snapshot's own reference */
 	bool trace_stale; /* tracing is on, and its newest data are too old */
 	/* The model's data about traced processes; not part of the view, which several snapshots share. */

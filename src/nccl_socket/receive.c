@@ -10,6 +10,8 @@
 
 enum { RANKS_MAX = 1 << 20, NODES_MAX = 1 << 20 };
 
+PLUGIN_ROW_ASSERT(struct nccl_measured);
+
 /* Of a client. */
 struct rows {
 	uint32_t n;
@@ -145,21 +147,10 @@ bool nccl_wire_is_valid(const struct nccl_wire *message, size_t n)
 
 /* ---- figures ---- */
 
-/* A user has no more rows than are left for all others. */
-static bool is_within_share(const struct row_list *rows, const struct plugin_client *client)
-{
-	const struct nccl_measured *list = rows->list;
-	uint32_t n = ((const struct rows *)client->data)->n;
-
-	for (uint32_t i = 0; i < rows->n; i++)
-		n += list[i].uid == client->uid;
-	return n <= rows->max - rows->n;
-}
-
 static void client_rows(const struct plugin_client *client, struct row_list *rows)
 {
 	const struct rows *own = client->data;
-	bool fits = is_within_share(rows, client);
+	bool fits = plugin_rows_fit(rows, client, own->n);
 
 	rows->dropped += fits ? 0 : own->n;
 	for (uint32_t k = 0; fits && k < own->n; k++) {

@@ -234,6 +234,18 @@ uint64_t plugin_clients_refused(const struct plugin_clients *clients)
 	return clients->refused;
 }
 
+bool plugin_rows_fit(const struct row_list *rows, const struct plugin_client *client, uint32_t n)
+{
+	const uint8_t *at = rows->list;
+	struct plugin_row row;
+
+	for (uint32_t i = 0; i < rows->n; i++, at += rows->size) {
+		memcpy(&row, at, sizeof(row));
+		n += row.uid == client->uid;
+	}
+	return n <= rows->max - rows->n;
+}
+
 struct plugin_clients *plugin_clients_new(const struct plugin_protocol *protocol, void *userdata)
 {
 	struct plugin_clients *clients = calloc(1, sizeof(*clients));

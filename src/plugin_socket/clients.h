@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "base/macro.h"
+#include "base/row_list.h"
 #include "model/plugin_wire.h"
 
 enum { PLUGIN_CLIENTS_MAX = 512, PLUGIN_CLIENT_TURN = 16 };
@@ -47,6 +48,16 @@ struct plugin_protocol {
 	void (*end)(struct plugin_client *client); /* before its data go; may be NULL */
 };
 
+/* What rows of all plugins begin with. */
+struct plugin_row {
+	uint32_t pid, uid;
+	uint64_t since_boot_ns;
+};
+#define PLUGIN_ROW_ASSERT(type_)                                                                             \
+	_Static_assert(offsetof(type_, pid) == offsetof(struct plugin_row, pid) &&                           \
+			       offsetof(type_, since_boot_ns) == offsetof(struct plugin_row, since_boot_ns), \
+		       "a row of a plugin")
+
 struct plugin_clients;
 
 struct plugin_clients *plugin_clients_new(const struct plugin_protocol *protocol, void *userdata);
@@ -70,6 +81,8 @@ struct plugin_client *plugin_clients_at(struct plugin_clients *clients, uint32_t
 /* Frees those that have gone: what they said has been shown. */
 void plugin_clients_forget(struct plugin_clients *clients);
 uint64_t plugin_clients_refused(const struct plugin_clients *clients);
+/* Whether @n more rows of the client fit: a user has no more than are left for all others. */
+bool plugin_rows_fit(const struct row_list *rows, const struct plugin_client *client, uint32_t n);
 
 /* For one message of @n bytes: whether it is whole and means something. */
 bool plugin_message_is_valid(const struct plugin_protocol *protocol, const void *message, size_t n);

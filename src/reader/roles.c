@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cubin/name.h"
+#include "cupti_socket/serve.h"
 #include "nccl_socket/serve.h"
 #include "python/finder.h"
 #include "symbolize/serve.h"
@@ -45,6 +46,9 @@ const struct reader_role reader_roles[] = {
 	{ "nccl",
 	  { .name = "gpusonde-nccl", .serves = true, .memory_bytes = UINT64_C(64) * MIB },
 	  nccl_serve },
+	{ "cupti",
+	  { .name = "gpusonde-cupti", .serves = true, .memory_bytes = UINT64_C(64) * MIB },
+	  cupti_serve },
 	{ "python",
 	  { .name = "gpusonde-python",
 	    .capabilities = FINDER_CAPABILITIES,

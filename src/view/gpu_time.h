@@ -30,5 +30,7 @@ struct gpu_time_view {
 /* What was measured of which process, kernels, and what is missing. 0, or -ENOMEM/-E2BIG. */
 int table_gpu_time(const struct gpu_time_view *view, const struct table_options *options, struct strbuf *out);
 int json_gpu_time(const struct gpu_time_view *view, struct strbuf *out);
+/* An object: rows as in the other, and what of them is missing. */
+int json_gpu_times(const struct gpu_times *times, struct strbuf *out);
 /* Why there are no times, or not all; "" if there is nothing to say. */
 void gpu_time_reason(const struct gpu_time *row, char *text, size_t size);

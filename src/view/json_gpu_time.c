@@ -65,6 +65,18 @@ static json_t *json_rows(struct json_maker *j, const struct gpu_time *rows, uint
 	return list;
 }
 
+int json_gpu_times(const struct gpu_times *times, struct strbuf *out)
+{
+	struct json_maker j = { 0 };
+	json_t *object = json_object();
+
+	json_put(&j, object, "processes", json_rows(&j, times->rows, times->n));
+	json_put(&j, object, "left_out", json_count(times->left_out));
+	json_put(&j, object, "refused", json_count(times->refused));
+	json_put(&j, object, "lost", json_count(times->lost));
+	return json_finish(&j, object, 0, out);
+}
+
 int json_gpu_time(const struct gpu_time_view *view, struct strbuf *out)
 {
 	struct json_maker j = { 0 };

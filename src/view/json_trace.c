@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/saturated.h"
+#include "view/gpu_time.h"
 #include "view/names.h"
 #include "view/nccl.h"
 #include "view/shown.h"
@@ -348,9 +349,12 @@ int json_trace_write(const struct snapshot *s, struct strbuf *out)
 	strbuf_adds(out, s->measured ? ",\"nccl_measured_totals\":" : "null,\"nccl_measured_totals\":");
 	if (r == 0 && s->measured)
 		r = json_measured_totals(s->measured, out);
+	strbuf_adds(out, s->measured ? ",\"cupti\":" : "null,\"cupti\":");
+	if (r == 0 && s->gpu_times)
+		r = json_gpu_times(s->gpu_times, out);
 	if (r < 0)
 		return r;
-	strbuf_adds(out, s->measured ? ",\"trace\":" : "null,\"trace\":");
+	strbuf_adds(out, s->gpu_times ? ",\"trace\":" : "null,\"trace\":");
 	if (!s->trace) {
 		strbuf_adds(out, "null");
 		return 0;

@@ -238,6 +238,7 @@ static const struct {
 	{ WALK_CALLS, walk_python },
 	{ WALK_CALLS, walk_nccl },
 	{ WALK_CALLS, walk_measured },
+	{ WALK_CALLS, walk_gpu_time },
 	{ WALK_CALLS, walk_findings },
 	{ WALK_NODE, walk_node },
 	{ WALK_AGENT, walk_agent },

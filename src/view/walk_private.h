@@ -110,6 +110,7 @@ void walk_python(struct walk *walk);
 void walk_nccl(struct walk *walk);
 void walk_torch(struct walk *walk);
 void walk_measured(struct walk *walk);
+void walk_gpu_time(struct walk *walk);
 void walk_node(struct walk *walk);
 void walk_agent(struct walk *walk);
 

@@ -72,7 +72,7 @@ def test_dcgm_names_by_release():
 
 def test_json_has_its_keys():
     with Agent() as agent:
-        for page, keys in {"gpus": ["gpus"], "processes": ["processes", "allocations", "traced", "traced_left_out"], "node": ["node"], "trace": ["trace", "nccl_measured", "nccl_measured_totals"],
+        for page, keys in {"gpus": ["gpus"], "processes": ["processes", "allocations", "traced", "traced_left_out"], "node": ["node"], "trace": ["trace", "cupti", "nccl_measured", "nccl_measured_totals"],
                            "snapshot": ["gpus", "processes", "allocations", "traced", "traced_left_out", "node"]}.items():
             reply = agent.get(f"/api/v1/{page}")
             contains(reply.type, "application/json")

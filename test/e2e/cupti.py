@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 from lib import perfetto
-from lib.e2e import BUILD, SIMULATED, command, contains, environment, equal, run
+from lib.e2e import BUILD, SIMULATED, Agent, children, comm, command, contains, environment, equal, run, values, wait_for
 from lib.traced import SCENARIO, tracing
 
 SIM, PLUGIN, CUPTI = f"{BUILD}/sim/cuda", f"{BUILD}/libgpusonde-cupti.so", f"{BUILD}/sim/cupti/libcupti.so.13"
@@ -236,6 +236,76 @@ def test_in_gpusonde_trace():
     estimated, busy = process["busy_estimated_seconds"], process["busy_seconds"]
     equal(round(process["busy_estimate_error"], 6), round(abs(estimated - busy) / max(estimated, busy), 6), "error of the estimate")
     equal((process["lost"], process["dropped"], process["unknown"], process["bad"]), (0, 0, 0, 0), "missing")
+
+
+@contextlib.contextmanager
+def agent(*flags, listens=True):
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp:
+        with Agent(*(("--cupti-socket", f"{tmp}/cupti.sock") if listens else ()), *flags, tmp=tmp) as a:
+            yield a
+
+
+def cupti_of(a):
+    return a.get("/api/v1/trace").json()["cupti"] or {"processes": []}
+
+
+def rows(a, pid):
+    return [r for r in cupti_of(a)["processes"] if r["pid"] == pid]
+
+
+def test_in_the_agent():
+    """All the time: each kernel that a program runs is in JSON and on /metrics, until the program has gone."""
+    with agent("--cupti-slice", "60s", "--cupti-period", "60s") as a, loaded(f"alloc 64; pause; {SCRIPT}; pause", f"{a.tmp}/cupti.sock") as p:
+        equal(p.stdout.readline(), "ready\n", "the program")
+        wait_for(lambda: any(r["state"] == "on" for r in rows(a, p.pid)), "CUPTI to be on")
+        p.stdin.write("\n")
+        p.stdin.flush()
+        equal(p.stdout.readline(), "ready\n", "its work")
+        wait_for(lambda: any(r["graphs"] == 3 for r in rows(a, p.pid)), "what was measured")
+        row, = rows(a, p.pid)
+        equal((row["comm"], row["uid"], row["state"], row["reason"], row["device"]), ("workload", os.getuid(), "on", None, 0), "row")
+        equal((row["kernels"], row["graphs"], row["copies"], row["sets"], row["lost"], row["bad"]), (31, 3, 1, 1, 0, 0), "work")
+        wait_for(lambda: round(rows(a, p.pid)[0]["busy_seconds"] * 1e6) == 46 * US, "a slice that covers all of it")
+        assert row["observed_seconds"] > 0, row
+        page, labels = a.metrics(), {"pid": str(p.pid), "comm": "workload", "uuid": row["uuid"], "device": "0"}
+        equal(values(page, "gpusonde_process_gpu_measured_launches_total", **labels), [34], "launches")
+        equal(round(values(page, "gpusonde_process_gpu_measured_seconds_total", **labels)[0] * 1e6), 46 * US, "busy")
+        assert values(page, "gpusonde_process_gpu_measured_observed_seconds_total", **labels)[0] >= row["observed_seconds"]
+        equal(values(page, "gpusonde_process_gpu_measured_missing_total", **labels), [0], "missing")
+        p.stdin.close()
+        p.wait(60)
+        wait_for(lambda: not rows(a, p.pid), "the process's rows to go")
+
+
+def test_slices_of_the_agent():
+    """As its options say; hostile clients are refused, and counted."""
+    with agent("--cupti-slice", "200ms", "--cupti-period", "2s", "--cupti-launches", "3") as a:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(60)
+            s.connect(f"{a.tmp}/cupti.sock")
+            equal(s.recv(100), WANTED.pack(MAGIC, 1, 0, 200, 2000, 3, 0), "what is wanted")
+            slice_of = struct.pack("=BBBBIIIQQ48x", SLICE, OTHER, 0, 0, 22, 0, 0, 5, 5)
+            s.send(HEADER.pack(MAGIC, 1, 1, 2) + slice_of)
+            wait_for(lambda: [(r["state"], r["lost"]) for r in rows(a, os.getpid())] == [("other", 2)], "the row")
+            contains(rows(a, os.getpid())[0]["reason"], "stands down")
+            s.send(HEADER.pack(MAGIC, 1, 1, 2) + b"\xff" * 80)
+            with contextlib.suppress(ConnectionResetError):
+                equal(s.recv(100), b"", "it is closed")
+        wait_for(lambda: cupti_of(a).get("refused") == 1, "the message that was refused")
+        equal(cupti_of(a)["lost"], 2, "lost")
+        page = a.metrics()
+        equal((values(page, "gpusonde_cupti_plugin_refused_total"), values(page, "gpusonde_cupti_plugin_lost_total")), ([1], [2]), "on /metrics")
+        receiver = next(p for p in children(a.process.pid) if comm(p) == "gpusonde-cupti")
+        os.kill(receiver, signal.SIGKILL)
+        wait_for(lambda: any(comm(p) == "gpusonde-cupti" and p != receiver for p in children(a.process.pid)), "another process that receives")
+        wait_for(lambda: cupti_of(a)["processes"] == [], "its first answer")
+        equal((cupti_of(a)["lost"], cupti_of(a)["refused"]), (2, 1), "counters do not fall")
+
+
+def test_an_agent_that_does_not_listen():
+    with agent(listens=False) as a:
+        equal(a.get("/api/v1/trace").json()["cupti"], None, "nothing")
+        equal("gpusonde_process_gpu_measured" in a.metrics(), False, "no family")
 
 
 def test_the_timeline():

@@ -280,6 +280,24 @@ static const struct {
 	  "Connections and messages to nccl.socket that were refused." },
 	{ "nccl_plugin_lost_total", "counter", "",
 	  "Operations that plugins had no room for, of all processes." },
+	{ "process_gpu_measured_seconds_total", "counter", "gpu, uuid, pid, comm, device",
+	  "Time in which any kernel or graph of the process ran, as CUPTI measured it in the program "
+	  "(cupti.socket), of the time that was observed; device is CUDA's number in the program. Of the "
+	  "first 1,024 such rows, the others together as other. So are the next families." },
+	{ "process_gpu_measured_observed_seconds_total", "counter", "gpu, uuid, pid, comm, device",
+	  "Time that was observed, in slices: the rate of the measured seconds by that of these is the "
+	  "share." },
+	{ "process_gpu_measured_launches_total", "counter", "gpu, uuid, pid, comm, device",
+	  "Kernels, and graphs as a whole, whose times were measured." },
+	{ "process_gpu_measured_missing_total", "counter", "gpu, uuid, pid, comm, device",
+	  "Records of CUPTI that found no room, have no times or make no sense; in the process's first "
+	  "row." },
+	{ "cupti_plugin_refused_total", "counter", "",
+	  "Connections and messages to cupti.socket that were refused." },
+	{ "cupti_plugin_left_out", "gauge", "",
+	  "Rows of the plugins that found no room: of a user with more than are left for others." },
+	{ "cupti_plugin_lost_total", "counter", "",
+	  "Records that plugins had no room for, of all processes." },
 	{ "probe_calls_total", "counter", "library, function",
 	  "Calls of functions that trace.probes names, of all processes; of the first 768 that were "
 	  "found in root's files and 256 in users', the others together as other. So are the next "

@@ -195,6 +195,7 @@ static const struct {
 	{ SITES, "sites", NULL },
 	{ SYMBOLS, "symbols", NULL },
 	{ NCCL, "nccl", NULL },
+	{ NCCL, "cupti", NULL },
 	{ OWNERS, NULL, &owners_confinement },
 	{ KUBELET, NULL, &kubelet_confinement },
 	{ DCGM, NULL, &dcgm_confinement },

@@ -94,6 +94,7 @@ static void forget(struct snapshot *s)
 	for (uint32_t i = 0; i < s->trace->all_calls_n; i++)
 		s->trace->all_calls[i].arguments_n = 0;
 	nccl_measurements_unref(TAKE_PTR(s->measured));
+	gpu_times_unref(TAKE_PTR(s->gpu_times));
 	free(TAKE_PTR(s->trace->nccl));
 	free(TAKE_PTR(s->trace->blas));
 	free(TAKE_PTR(s->trace->torch));

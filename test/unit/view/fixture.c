@@ -73,6 +73,7 @@ void fixture_free(struct snapshot *s)
 	free(s->traced_uses);
 	trace_view_unref(s->trace);
 	nccl_measurements_unref(s->measured);
+	gpu_times_unref(s->gpu_times);
 	free(s);
 }
 

@@ -648,6 +648,43 @@ static void add_measured(struct snapshot *s)
 	s->measured->totals.lost = 5;
 }
 
+static void add_gpu_times(struct snapshot *s)
+{
+	const struct gpu_time rows[] = {
+		{ .pid = 4711,
+		  .uid = 1000,
+		  .since_boot_ns = 1,
+		  .api = 130001,
+		  .state = CUPTI_OVER,
+		  .told = 1,
+		  .uuid = "GPU-00000000-0000-0000-0000-000000000000",
+		  .kernels = 1000,
+		  .graphs = 10,
+		  .copies = 20,
+		  .sets = 3,
+		  .bytes = 1 << 20,
+		  .kernel_seconds = 0.75,
+		  .copy_seconds = 0.125,
+		  .busy_seconds = 0.5,
+		  .observed_seconds = 2,
+		  .lost = 1,
+		  .dropped = 2,
+		  .bad = 4,
+		  .comm = "trainer" },
+		{ .pid = 4712,
+		  .device = GPU_TIME_NO_DEVICE,
+		  .state = CUPTI_OTHER,
+		  .told = 1,
+		  .comm = "train" },
+	};
+
+	s->gpu_times = gpu_times_new(rows, ARRAY_SIZE(rows));
+	if (!s->gpu_times)
+		abort();
+	s->gpu_times->refused = 6;
+	s->gpu_times->lost = 7;
+}
+
 struct snapshot *fixture_traced(void)
 {
 	struct snapshot *s = fixture_small();
@@ -686,6 +723,7 @@ struct snapshot *fixture_traced(void)
 	set_agent(s, AGENT_TRACE_EVENTS_RECEIVED, 4990);
 	set_agent(s, AGENT_TRACE_EVENTS_DROPPED, 10);
 	add_measured(s);
+	add_gpu_times(s);
 	fixture_join(s);
 	add_workload_name(s);
 	return s;

@@ -320,7 +320,7 @@ static void the_trace_document(void **state)
 	json_t *json = client_document(s, JSON_TRACE), *trace = path(json, "trace");
 
 	(void)state;
-	assert_int_equal(json_object_size(json), 7);
+	assert_int_equal(json_object_size(json), 8);
 	assert_int_equal(json_array_size(path(json, "nccl_measured")), 2);
 	assert_float_equal(json_number_value(path(json, "nccl_measured/0/busbw")), 7.0 * (1 << 29), 1);
 	assert_true(json_is_null(path(json, "nccl_measured/1/busbw")));
