@@ -18,7 +18,7 @@
 
 static char folder[] = "/tmp/gpusonde-debug-XXXXXX", root[128], debug[256];
 
-static void shell(const char *format, ...)
+static void _printf_(1, 2) shell(const char *format, ...)
 {
 	char command[4 * PATH_MAX];
 	va_list args;
