@@ -181,10 +181,10 @@ struct analysis_thread {
 
 struct analysis_options {
 	uint64_t window_ns; /* 0: ANALYSIS_WINDOW_NS */
-	/* Models of latencies fitted in a window, each about 0.1 s of CPU time; 0: ANALYSIS_FITS */
+	/* Models of latencies fitted in a window, each 20 to 60 ms of CPU time; 0: ANALYSIS_FITS */
 	uint32_t fits;
 };
-enum { ANALYSIS_FITS = 4 }; /* at most 4 % of a core; a file's reader, for whom nobody waits, takes more */
+enum { ANALYSIS_FITS = 4 }; /* 1 to 3 % of a core; a file's reader, for whom nobody waits, takes more */
 #define ANALYSIS_WINDOW_NS UINT64_C(10000000000)
 
 struct analysis_counts {
