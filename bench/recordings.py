@@ -49,6 +49,6 @@ def run():
         second, minute = bytes_by_frame(path, 0), bytes_by_frame(path, 2)
     yield Row("a snapshot of each second, bytes", second, "{:,.0f}")
     yield Row("a day of them, extrapolated, MiB", second * DAY / (1 << 20), "{:,.0f}")
-    yield Row("a snapshot of a minute, in a block of five, bytes (a block has 60)", minute, "{:,.0f}")
+    yield Row("a snapshot of a minute, in a block of five, bytes (a block has 240)", minute, "{:,.0f}")
     yield Row("a year of them, extrapolated from blocks of five, GiB", minute * MINUTES_OF_YEAR / GIB, "{:.2f}")
     yield Row("gpusonde-store: share of a core", cpu / SECONDS, "{:.4f}", at_most=0.02)

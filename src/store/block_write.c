@@ -10,7 +10,9 @@
 #include "store/block_private.h"
 
 /* Of zstd: of a block that is put into the file again and again, and of the one that stays. */
-enum { LEVEL = 3, LAST_LEVEL = 19 };
+enum { LEVEL = 6, LAST_LEVEL = 19 };
+/* So much takes some tenths of a second; of what is larger snapshots would be missed meanwhile. */
+enum { LAST_LEVEL_BYTES = 1 << 20 };
 
 struct track {
 	uint64_t hash; /* of its key, and which of those with this key it is */
@@ -524,7 +526,9 @@ int block_writer_finish(struct block_writer *w, bool last, struct strbuf *out)
 	strbuf_init(&plain, BLOCK_BYTES_MAX);
 	r = put_plain(w, &plain);
 	if (r == 0)
-		r = plain.failed ? -ENOMEM : compress(&plain, last ? LAST_LEVEL : LEVEL, out);
+		r = plain.failed ?
+			    -ENOMEM :
+			    compress(&plain, last && plain.len <= LAST_LEVEL_BYTES ? LAST_LEVEL : LEVEL, out);
 	strbuf_done(&plain);
 	return r;
 }
