@@ -123,6 +123,8 @@ static uint32_t evidence_of(const struct analysis_event *event)
 
 	if (event->kind <= ANALYSIS_FREE)
 		bits |= 1U << EVIDENCE_CALLS;
+	if (event->kind == ANALYSIS_LAUNCH && event->end_ns > event->begin_ns)
+		bits |= 1U << EVIDENCE_LAUNCH_TIMES;
 	if (event->kind == ANALYSIS_COPY && event->flags & (ANALYSIS_PAGEABLE | ANALYSIS_PINNED))
 		bits |= 1U << EVIDENCE_HOST_MEMORY;
 	if (event->kind == ANALYSIS_WORK && event->flags & ANALYSIS_TRUE)

@@ -80,6 +80,8 @@ def version_flags():
 
 
 def get_kubernetes(folder):
+    if os.environ.get("GPUSONDE_KUBE_COMPILE") == "no":
+        raise fetch.Unavailable("Kubernetes is not compiled on this machine: make test-matrix does that, once, in some minutes; GPUSONDE_KUBE_BIN names a folder where it is")
     work = f"{folder}/build"
     tree = unpack_sources(work)
     go = Go(work, tree)
@@ -104,10 +106,10 @@ class Components:
     def __init__(self, cache):
         if platform.machine() != "x86_64":
             raise fetch.Unavailable(f"the node's programs are fetched for x86-64 alone, and this machine is {platform.machine()}")
-        self.root = os.path.dirname(fetch.get("kubernetes-packages", cache)["usr"])
-        self.grpc = fetch.get("grpcio", cache)["site"]
         prebuilt = os.environ.get("GPUSONDE_KUBE_BIN")
         self.folder = os.path.abspath(prebuilt) if prebuilt else os.path.dirname(fetch.get("kubernetes", cache)["kubelet"])
+        self.root = os.path.dirname(fetch.get("kubernetes-packages", cache)["usr"])
+        self.grpc = fetch.get("grpcio", cache)["site"]
         lacking = [name for name in PROGRAMS if not os.access(f"{self.folder}/{name}", os.X_OK)]
         if lacking:
             raise fetch.Unavailable(f"{self.folder} has no {', '.join(lacking)}" + ("; GPUSONDE_KUBE_BIN names it" if prebuilt else ""))

@@ -129,6 +129,20 @@ static void absent_evidence(void **state)
 	stream_end(&s);
 }
 
+/* As where the return probes of launches were given up. */
+static void launches_without_times(void **state)
+{
+	struct stream s = stream_begin(0);
+	struct analysis_event launch = { .kind = ANALYSIS_LAUNCH, .pid = 1, .tid = 1 };
+
+	(void)state;
+	stream_add(&s, launch, 0);
+	assert_int_equal(analysis_missing(s.analysis, FINDING_LAUNCH_BOUND), 1U << EVIDENCE_LAUNCH_TIMES);
+	stream_add(&s, launch, 1);
+	assert_int_equal(analysis_missing(s.analysis, FINDING_LAUNCH_BOUND), 0);
+	stream_end(&s);
+}
+
 static void processes_are_bounded(void **state)
 {
 	struct stream s = stream_begin(1000 * MS);
@@ -174,6 +188,7 @@ int main(void)
 		cmocka_unit_test(lasts_as_long_as_it_is_said),
 		cmocka_unit_test(the_last_window_counts),
 		cmocka_unit_test(absent_evidence),
+		cmocka_unit_test(launches_without_times),
 		cmocka_unit_test(processes_are_bounded),
 		cmocka_unit_test(every_rule_says_what_it_is),
 	};
