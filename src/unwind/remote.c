@@ -388,7 +388,8 @@ static int told_rules(struct unwind_remote *remote, const void *from, uint32_t n
 {
 	if (remote->error < 0)
 		return 0;
-	if (bytes != n * sizeof(*remote->rules) || n > remote->rules_n - remote->rules_got)
+	/* None, also when all are there: they are taken once. */
+	if (n == 0 || n > remote->rules_n - remote->rules_got || bytes != n * sizeof(*remote->rules))
 		return -EBADMSG;
 	memcpy(&remote->rules[remote->rules_got], from, bytes);
 	for (uint32_t i = 0; i < n; i++)
