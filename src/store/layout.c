@@ -120,23 +120,22 @@ static const struct column gpu_columns[] = {
 	MANY(entity, process_other, process_other[0], REAL, METRICS(process_metrics)),
 };
 
+/* Of a process, running or exited. */
+#define WHOSE_PROCESS                                                                                      \
+	ONE(process, comm, TEXT), ONE(process, uid, UINT), ONE(process, ns_pid, UINT),                     \
+		ONE(process, entity, UINT, OF(GPUS), KEY),                                                 \
+		ONE(process, workload, UINT, OF(WORKLOADS), OR(READING_NONE)),                             \
+		ONE(process, job, UINT, OF(JOBS), OR(JOB_NONE)), ONE(process, rank.rank, UINT),            \
+		ONE(process, rank.local, UINT), ONE(process, rank.world, UINT), ONE(process, types, UINT), \
+		ONE(process, exited, UINT)
+
 /* `recent` is left out: the recording itself says it, and it has as many digits as all else together. */
 static const struct column process_columns[] = {
 	ONE(process, id.pid, UINT, KEY),
 	ONE(process, id.start_ticks, UINT, KEY),
 	ONE(process, first_real_ns, INT),
 	ONE(process, last_real_ns, TIME),
-	ONE(process, comm, TEXT),
-	ONE(process, uid, UINT),
-	ONE(process, ns_pid, UINT),
-	ONE(process, entity, UINT, OF(GPUS), KEY),
-	ONE(process, workload, UINT, OF(WORKLOADS), OR(READING_NONE)),
-	ONE(process, job, UINT, OF(JOBS), OR(JOB_NONE)),
-	ONE(process, rank.rank, UINT),
-	ONE(process, rank.local, UINT),
-	ONE(process, rank.world, UINT),
-	ONE(process, types, UINT),
-	ONE(process, exited, UINT),
+	WHOSE_PROCESS,
 	ONE(process, has_series, UINT),
 	ONE(process, exit_seq, UINT),
 	MANY(process, v, v[0], REAL, METRICS(process_metrics)),
@@ -150,17 +149,7 @@ static const struct column exited_columns[] = {
 	ONE(process, id.start_ticks, UINT, KEY),
 	ONE(process, first_real_ns, INT),
 	ONE(process, last_real_ns, INT),
-	ONE(process, comm, TEXT),
-	ONE(process, uid, UINT),
-	ONE(process, ns_pid, UINT),
-	ONE(process, entity, UINT, OF(GPUS), KEY),
-	ONE(process, workload, UINT, OF(WORKLOADS), OR(READING_NONE)),
-	ONE(process, job, UINT, OF(JOBS), OR(JOB_NONE)),
-	ONE(process, rank.rank, UINT),
-	ONE(process, rank.local, UINT),
-	ONE(process, rank.world, UINT),
-	ONE(process, types, UINT),
-	ONE(process, exited, UINT),
+	WHOSE_PROCESS,
 	ONE(process, exit_seq, UINT),
 	MANY(process, v, v[0], REAL, METRICS(process_metrics)),
 	MANY(process, p, p[0], PRESENCE, METRICS(process_metrics)),
