@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "cmd/completion.h"
 #include "config.h"
 #include "proc/capabilities.h"
 
@@ -111,7 +112,8 @@ static const struct {
 	{ "configuration.md", options_markdown },   { "gpusonde.yaml", options_sample },
 	{ "man-commands", man_commands },           { "man-options", options_man_flags },
 	{ "man-keys", options_man_keys },           { "man-statuses", man_statuses },
-	{ "capabilities.md", capability_document },
+	{ "capabilities.md", capability_document }, { "completion.bash", completion_bash },
+	{ "completion.zsh", completion_zsh },       { "completion.fish", completion_fish },
 };
 
 static int generate(const char *name, struct strbuf *out)

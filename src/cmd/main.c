@@ -156,6 +156,11 @@ static const char *command_of_link(const char *program)
 	return NULL;
 }
 
+static bool is_one_of(const char *word, const char *name, const char *letter)
+{
+	return STRV_EQ(word, name) || STRV_EQ(word, letter);
+}
+
 /* Which command is meant, and its arguments. False: none is. */
 static bool find_command(struct invocation *inv, int argc, char **argv)
 {
@@ -167,10 +172,12 @@ static bool find_command(struct invocation *inv, int argc, char **argv)
 		inv->command = command_find(link);
 		inv->argc = argc - 1;
 		inv->argv = argv + 1;
-	} else if (STRV_EQ(argv[1], "--version") || STRV_EQ(argv[1], "--help") || STRV_EQ(argv[1], "-h")) {
-		/* the same as the command help; --version is passed on to it */
+	} else if (is_one_of(argv[1], "--help", "-h")) {
 		inv->command = command_find("help");
-		inv->argc = STRV_EQ(argv[1], "--version") ? 1 : 0;
+		inv->argc = 0;
+	} else if (is_one_of(argv[1], "--version", "-V")) {
+		inv->command = command_find("help");
+		inv->argc = 1;
 		inv->argv = argv + 1;
 	} else {
 		inv->command = command_find(argv[1]);

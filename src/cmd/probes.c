@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/raised.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
+#include "cmd/output.h"
 #include "elf/elf.h"
 #include "trace/engine.h"
 #include "trace/kernel_sites.h"
@@ -203,15 +203,9 @@ static int open_file(struct probing *p, int *ret_fd)
 
 static void print_table(struct probing *p, struct strbuf *out)
 {
-	struct winsize size;
-	struct table_options options = { .colour = isatty(STDOUT_FILENO) };
-	const char *no_color = getenv("NO_COLOR");
+	const struct table_options options = output_options(p->inv, STDOUT_FILENO);
 	char line[sizeof(p->why_not.text) + 80];
 
-	if (no_color && *no_color)
-		options.colour = false;
-	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-		options.width = size.ws_col;
 	if (table_write(&p->table, &options, out) < 0)
 		out->failed = true;
 	snprintf(line, sizeof(line), "%u of %u can be probed: %u emulated, %u optimised, %u single-stepped",

@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "cmd/output.h"
 #include "cmd/show_select.h"
 #include "cmd/snapshot_client.h"
 #include "cmd/window.h"
@@ -50,20 +50,6 @@ struct screen {
 	bool names_noted; /* that they are not known */
 	bool claimants_noted; /* that there are some */
 };
-
-static bool wants_colour(bool terminal)
-{
-	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
-
-	return terminal && !(no_color && *no_color) && term && !STRV_EQ(term, "dumb");
-}
-
-static unsigned terminal_width(void)
-{
-	struct winsize size;
-
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
 
 /* The program at the agent's socket may have another version. */
 static bool is_complete(const json_t *document, unsigned sections)
@@ -310,7 +296,8 @@ int show_main(struct invocation *inv)
 	_cleanup_(snapshot_client_freep) struct snapshot_client *client = NULL;
 	const char *watch = inv->flag[FLAG_WATCH];
 	bool terminal = isatty(STDOUT_FILENO);
-	struct screen screen = { .json = inv->flag[FLAG_JSON] };
+	struct screen screen = { .json = inv->flag[FLAG_JSON],
+				 .table = output_options(inv, STDOUT_FILENO) };
 	int64_t watch_ns = 0;
 	int r;
 
@@ -327,8 +314,6 @@ int show_main(struct invocation *inv)
 	if (!parse_last(inv, &screen.table.last) || !show_select_parse(inv, &screen.select))
 		return EXIT_USAGE;
 	screen.table.selected = screen.select.some;
-	screen.table.colour = wants_colour(terminal);
-	screen.table.width = terminal ? terminal_width() : 0;
 	r = snapshot_client_new(&inv->options, &client);
 	if (r < 0) {
 		fprintf(stderr, "gpusonde %s: cannot start: %s\n", inv->command->name, strerror(-r));

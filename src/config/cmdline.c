@@ -110,6 +110,14 @@ static void parse_flag(struct invocation *inv, const struct flag *flag, const st
 	inv->flag[flag - flag_table] = value;
 }
 
+static void check_color(const struct invocation *inv, struct strbuf *errors)
+{
+	const char *color = inv->flag[FLAG_COLOR];
+
+	if (color && !STRV_EQ(color, "auto") && !STRV_EQ(color, "always") && !STRV_EQ(color, "never"))
+		strbuf_addf(errors, "--color cannot be \"%.80s\": it must be auto, always or never\n", color);
+}
+
 static int parse_option(struct invocation *inv, struct options *options, const struct word *word, int *i,
 			struct strbuf *errors)
 {
@@ -182,6 +190,7 @@ int cmdline_parse(struct invocation *inv, struct options *options, struct strbuf
 		if (r < 0)
 			return r;
 	}
+	check_color(inv, errors);
 	return 0;
 }
 

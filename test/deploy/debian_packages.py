@@ -64,7 +64,8 @@ def test_what_is_in_them():
         helpers = re.findall(r"^gpusonde_\w+ = executable\('([\w-]+)'", f.read(), re.M)
     equal({p for p in found if "/libexec/" in p}, {f"/usr/libexec/gpusonde/{name}" for name in [*helpers, "dcgm-exporter", "libgpusonde-nccl.so", "libgpusonde-cupti.so"]}, "programs that it starts")
     for path in ("/usr/bin/gpusonde", "/usr/sbin/atopgpud", CONFIGURATION, "/usr/share/man/man8/gpusonde.8.gz", "/usr/share/man/man5/gpusonde.yaml.5.gz",
-                 "/usr/share/man/man8/atopgpud.8.gz", "/usr/share/doc/gpusonde/copyright"):
+                 "/usr/share/man/man8/atopgpud.8.gz", "/usr/share/doc/gpusonde/copyright", "/usr/share/bash-completion/completions/gpusonde",
+                 "/usr/share/fish/vendor_completions.d/gpusonde.fish", "/usr/share/zsh/vendor-completions/_gpusonde"):
         contains(found, path)
     equal([p for p in found if "/sim/" in p or "local" in p], [], "files that are not its own")
     assert any(p.endswith("/gpusonde/sim/libnvidia-ml.so.1") for p in simulated), sorted(simulated)

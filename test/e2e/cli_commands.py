@@ -743,6 +743,26 @@ def test_doctor_shows_what_is_wrong_first():
     assert re.search(r"^FAILED +devices .*lost", out.stdout, re.M), out.stdout
 
 
+def test_colours_are_as_asked_for():
+    with Agent() as agent:
+        for flags, coloured in (([], False), (["--color=always"], True), (["--color", "never"], False), (["--color=auto"], False)):
+            for name in ("gpus", "doctor"):
+                equal("\033[" in agent.cli(name, *flags).stdout, coloured, (name, flags))
+        equal("\033[" in agent.cli("gpus", "--color=always", NO_COLOR="1").stdout, True, "asked for")
+    out = command("gpus", "--color=green")
+    equal((out.returncode, out.stderr), (2, 'gpusonde gpus: --color cannot be "green": it must be auto, always or never\n'))
+
+
+def test_short_flags():
+    equal(command("-V").stdout, command("--version").stdout)
+    equal(command("gpus", "-V").stdout, command("--version").stdout)
+    with Agent() as agent:
+        equal(set(json.loads(agent.cli("gpus", "-j").stdout)), set(json.loads(agent.cli("gpus", "--json").stdout)))
+        out = agent.cli("gpus", "-w", "0")
+    equal(out.returncode, 2)
+    contains(out.stderr, "--watch cannot be")
+
+
 def test_installed_pages_are_readable():
     for name in ("configuration.md", "gpusonde.yaml", "man-commands", "man-options", "man-keys", "man-statuses"):
         out = command("help", "--generate", name)

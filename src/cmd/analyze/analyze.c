@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/output.h"
 #include "pipeline/findings.h"
 #include "view/findings.h"
 
@@ -17,15 +17,10 @@ enum { FITS = 256 }; /* models in a window: nobody waits for a file */
 
 static int put_findings(const struct invocation *inv, const struct findings *findings)
 {
-	bool terminal = isatty(STDOUT_FILENO);
-	const char *no_color = getenv("NO_COLOR");
-	struct table_options options = { .colour = terminal && !(no_color && *no_color) };
-	struct winsize window;
+	const struct table_options options = output_options(inv, STDOUT_FILENO);
 	struct strbuf out;
 	int r;
 
-	if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0)
-		options.width = window.ws_col;
 	strbuf_init(&out, 0);
 	if (inv->flag[FLAG_JSON])
 		r = json_findings(findings, &out);

@@ -5,10 +5,10 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cmd/output.h"
 #include "view/table.h"
 
 static const struct table_column columns[] = {
@@ -162,13 +162,9 @@ static void print_hints(const struct checked *c, const struct table_options *opt
 static void print_table(const struct checked *c, struct strbuf *out)
 {
 	const struct place *place = &c->run->place;
-	const char *no_color = getenv("NO_COLOR");
-	struct table_options options = { .colour = isatty(STDOUT_FILENO) && !(no_color && *no_color) };
+	const struct table_options options = output_options(c->run->invocation, STDOUT_FILENO);
 	char line[3 * PATH_MAX];
-	struct winsize size;
 
-	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-		options.width = size.ws_col;
 	if (table_write(&c->table, &options, out) < 0)
 		out->failed = true;
 	strbuf_addc(out, '\n');

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cmd/output.h"
 #include "cmd/snapshot_client.h"
 #include "agent/own_capabilities.h"
 #include "agent/readiness.h"
@@ -230,8 +231,6 @@ static void print_json(const struct report *report, struct strbuf *out)
 int doctor_main(struct invocation *inv)
 {
 	struct doctor doctor = { .invocation = inv };
-	bool terminal = isatty(STDOUT_FILENO);
-	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
 	_cleanup_free_ struct report *report = calloc(1, sizeof(*report));
 	struct strbuf out;
 	pid_t pid;
@@ -249,7 +248,7 @@ int doctor_main(struct invocation *inv)
 		print_json(report, &out);
 	else
 		print_table(report, inv->flag[FLAG_QUIET],
-			    terminal && !(no_color && *no_color) && term && !STRV_EQ(term, "dumb"), &out);
+			    output_options(inv, STDOUT_FILENO).colour, &out);
 	int status = put_stdout(&out);
 
 	strbuf_done(&out);

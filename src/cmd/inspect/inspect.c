@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/inspect/sort.h"
+#include "cmd/output.h"
 
 /* Of every architecture: CUDA C++ Programming Guide, "Compute Capabilities". */
 enum { BLOCK_THREADS_MAX = 1024 };
@@ -167,15 +167,9 @@ static int inspect(struct inspection *in)
 
 static void options_from(const struct invocation *inv, struct inspect_options *ret_options)
 {
-	bool terminal = isatty(STDOUT_FILENO);
-	const char *no_color = getenv("NO_COLOR");
-	struct winsize size;
-
 	ret_options->full = inv->flag[FLAG_FULL] != NULL;
 	ret_options->many_files = inv->flag[FLAG_INSPECT_PID] != NULL;
-	ret_options->table.colour = terminal && !(no_color && *no_color);
-	if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-		ret_options->table.width = size.ws_col;
+	ret_options->table = output_options(inv, STDOUT_FILENO);
 }
 
 static int run(struct inspection *in)

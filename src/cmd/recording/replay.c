@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/dcgm_style.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "cmd/output.h"
 #include "cmd/recording/moment.h"
 #include "cmd/window.h"
 #include "store/walk.h"
@@ -126,13 +126,6 @@ static bool parse_at(const char *text, int64_t *ret_ns)
 }
 
 /* ---- pages ---- */
-
-static unsigned columns(void)
-{
-	struct winsize size;
-
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
 
 static int render_page(const struct replay *replay, const struct snapshot *snapshot, struct strbuf *out)
 {
@@ -251,7 +244,7 @@ static int run_replay(struct replay *replay, const struct invocation *inv, int64
 	bool terminal = isatty(STDOUT_FILENO);
 	int r;
 
-	replay->table.width = terminal ? columns() : 0;
+	replay->table = output_options(inv, STDOUT_FILENO);
 	if (speed <= 0)
 		return show_moment(replay, at_ns);
 	if (terminal && !replay->json && replay->view->table && window_open(&replay->window) < 0)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "base/raised.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
+#include "cmd/output.h"
 #include "cmd/trace/blas.h"
 #include "cmd/trace/cupti.h"
 #include "cmd/trace/dropped.h"
@@ -157,17 +157,6 @@ static int draw_operators(struct tracing *t, const struct table_options *options
 	return r;
 }
 
-static struct table_options options_of(int to)
-{
-	bool terminal = isatty(to);
-	struct table_options options = { .colour = terminal && !getenv("NO_COLOR") };
-	struct winsize window;
-
-	if (terminal && ioctl(to, TIOCGWINSZ, &window) == 0)
-		options.width = window.ws_col;
-	return options;
-}
-
 /* To standard error, or the output. */
 static int put_to(struct tracing *t, int to, const struct strbuf *text)
 {
@@ -178,7 +167,7 @@ static int put_to(struct tracing *t, int to, const struct strbuf *text)
 
 static int draw(struct tracing *t, int to, double seconds)
 {
-	const struct table_options options = options_of(to);
+	const struct table_options options = output_options(t->inv, to);
 	struct trace_summary summary;
 	struct strbuf out;
 	int r;
@@ -214,7 +203,7 @@ static int draw(struct tracing *t, int to, double seconds)
 
 static int put_findings(struct tracing *t, int to)
 {
-	const struct table_options options = options_of(to);
+	const struct table_options options = output_options(t->inv, to);
 	struct strbuf out;
 	int r;
 
