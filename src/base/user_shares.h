@@ -22,6 +22,8 @@ struct user_shares {
 
 /* The index of a user; those beyond USER_SHARES_USERS are one. */
 uint32_t user_shares_user(struct user_shares *shares, uint64_t id);
+/* The same, for who is charged as long as the index is kept: a user who has nothing makes room. */
+uint32_t user_shares_charged(struct user_shares *shares, uint64_t id);
 /* Whether the user may have @n more. */
 bool user_shares_have(const struct user_shares *shares, uint32_t user, unsigned table, uint32_t n);
 /* Not checked: what is there already is charged, too. */

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "activity/incarnations.h"
+#include "activity/users.h"
 #include "base/macro.h"
 #include "base/saturated.h"
 #include "blas/layouts.h"
 
 struct blas_traced {
-	uint32_t tgid;
+	uint32_t tgid, user;
 	uint64_t incarnation; /* 0: not known */
 	uint64_t first_ns; /* end of its first call */
 	bool over, has_series;
@@ -25,6 +26,7 @@ struct blas {
 	uint32_t series, series_used, shapes;
 	bool keep;
 	struct incarnations incarnations;
+	struct traced_users *users; /* borrowed; NULL: all processes are one user's */
 	struct blas_traced *processes[BLAS_PROCESSES_MAX];
 	uint32_t processes_n;
 	struct hashmap by_tgid; /* index of those that run */
@@ -53,14 +55,18 @@ static struct blas_traced *traced_find(const struct blas *blas, uint32_t tgid)
 static struct blas_traced *traced_get(struct blas *blas, const struct trace_call *call)
 {
 	struct blas_traced *p = traced_find(blas, call->header.tgid);
+	uint32_t user;
 
-	if (p || blas->processes_n == BLAS_PROCESSES_MAX)
+	if (p || blas->processes_n == BLAS_PROCESSES_MAX ||
+	    traced_users_enter(blas->users, TRACED_TABLE_BLAS, call->header.tgid, &user) < 0)
 		return p;
 	p = calloc(1, sizeof(*p));
 	if (!p || hashmap_put(&blas->by_tgid, call->header.tgid, blas->processes_n) < 0) {
+		traced_users_give(blas->users, TRACED_TABLE_BLAS, user, 1);
 		free(p);
 		return NULL;
 	}
+	p->user = user;
 	p->tgid = call->header.tgid;
 	p->incarnation = incarnations_of(&blas->incarnations, p->tgid);
 	p->first_ns = add_saturated(call->header.time_ns, call->duration_ns);
@@ -79,6 +85,7 @@ static void traced_end(struct blas *blas, struct blas_traced *p)
 static void forget(struct blas *blas, uint32_t i)
 {
 	blas->series_used -= blas->processes[i]->has_series;
+	traced_users_give(blas->users, TRACED_TABLE_BLAS, blas->processes[i]->user, 1);
 	traced_free(blas->processes[i]);
 	blas->processes[i] = blas->processes[--blas->processes_n];
 }
@@ -317,6 +324,12 @@ void blas_lost(struct blas *blas)
 		hashmap_clear(&blas->processes[i]->handles);
 		blas->processes[i]->handles_n = 0;
 	}
+}
+
+void blas_share(struct blas *blas, struct traced_users *users)
+{
+	blas->users = users;
+	traced_users_room(users, TRACED_TABLE_BLAS, BLAS_PROCESSES_MAX);
 }
 
 struct blas *blas_new(uint32_t series, uint32_t shapes, bool keep)

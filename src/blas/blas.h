@@ -30,6 +30,9 @@ struct blas;
 struct blas *blas_new(uint32_t series, uint32_t shapes, bool keep);
 void blas_free(struct blas *blas);
 DEFINE_CLEANUP(struct blas *, blas_free, blas_freep)
+/* From now on the users of processes share its table of them. */
+struct traced_users;
+void blas_share(struct blas *blas, struct traced_users *users);
 
 bool blas_is_event(const struct trace_header *event);
 /* One event, in ring order: those of cuBLAS, and beginnings and ends of processes. */

@@ -147,7 +147,7 @@ void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned 
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation);
 /*
  * NVML's figures of a process on a device, for calibration and leak detection: totals since the process was
- * first seen. Once for each window, before it is closed.
+ * first seen. Once for each window, before it is closed. @memory_bytes: below 0: not known.
  */
 void cuda_nvml(struct cuda *cuda, struct process_id id, const char *uuid, double busy_seconds,
 	       double observed_seconds, double memory_bytes);

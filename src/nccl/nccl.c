@@ -50,6 +50,8 @@ uint64_t nccl_child_id(uint64_t parent, uint32_t count, uint32_t color)
 
 static void traced_free(struct nccl_traced *p)
 {
+	if (!p)
+		return;
 	free(p->communicators);
 	free(p->sizes);
 	free(p);
@@ -66,6 +68,7 @@ void nccl_index_again(struct nccl *nccl)
 void nccl_forget(struct nccl *nccl, uint32_t i)
 {
 	nccl->series_used -= nccl->processes[i]->has_series;
+	traced_users_give(nccl->users, TRACED_TABLE_NCCL, nccl->processes[i]->user, 1);
 	traced_free(nccl->processes[i]);
 	nccl->processes[i] = nccl->processes[--nccl->processes_n];
 }
@@ -88,17 +91,20 @@ const struct nccl_communicator *nccl_communicator(const struct nccl *nccl, uint3
 static struct nccl_traced *traced_get(struct nccl *nccl, const struct trace_call *call)
 {
 	struct nccl_traced *p = traced_find(nccl, call->header.tgid);
+	uint32_t user;
 
-	if (p || nccl->processes_n == NCCL_PROCESSES_MAX)
+	if (p || nccl->processes_n == NCCL_PROCESSES_MAX ||
+	    traced_users_enter(nccl->users, TRACED_TABLE_NCCL, call->header.tgid, &user) < 0)
 		return p;
 	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->sizes = calloc(1, sizeof(*p->sizes));
-	if (!p->sizes || hashmap_put(&nccl->by_tgid, call->header.tgid, nccl->processes_n) < 0) {
+	if (p)
+		p->sizes = calloc(1, sizeof(*p->sizes));
+	if (!p || !p->sizes || hashmap_put(&nccl->by_tgid, call->header.tgid, nccl->processes_n) < 0) {
+		traced_users_give(nccl->users, TRACED_TABLE_NCCL, user, 1);
 		traced_free(p);
 		return NULL;
 	}
+	p->user = user;
 	p->tgid = call->header.tgid;
 	p->incarnation = incarnations_of(&nccl->incarnations, p->tgid);
 	p->first_ns = add_saturated(call->header.time_ns, call->duration_ns);
@@ -338,6 +344,12 @@ void nccl_event(struct nccl *nccl, const struct trace_header *event, uint32_t si
 	else if (event->type == TRACE_EVENT_PROCESS || event->type == TRACE_EVENT_EXEC ||
 		 event->type == TRACE_EVENT_EXIT)
 		on_process(nccl, event, size);
+}
+
+void nccl_share(struct nccl *nccl, struct traced_users *users)
+{
+	nccl->users = users;
+	traced_users_room(users, TRACED_TABLE_NCCL, NCCL_PROCESSES_MAX);
 }
 
 struct nccl *nccl_new(uint32_t series, bool keep)

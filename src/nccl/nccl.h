@@ -34,6 +34,9 @@ struct nccl;
 struct nccl *nccl_new(uint32_t series, bool keep);
 void nccl_free(struct nccl *nccl);
 DEFINE_CLEANUP(struct nccl *, nccl_free, nccl_freep)
+/* From now on the users of processes share its table of them. */
+struct traced_users;
+void nccl_share(struct nccl *nccl, struct traced_users *users);
 
 /* Whether the event is of NCCL, and of nothing else. */
 bool nccl_is_event(const struct trace_header *event);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "activity/incarnations.h"
+#include "activity/users.h"
 #include "base/hashmap.h"
 #include "nccl/nccl.h"
 
@@ -23,7 +24,7 @@ struct sizes {
 };
 
 struct nccl_traced {
-	uint32_t tgid;
+	uint32_t tgid, user;
 	uint64_t incarnation; /* 0: not known */
 	uint64_t first_ns; /* end of its first call */
 	bool over, has_series;
@@ -39,6 +40,7 @@ struct nccl {
 	uint32_t series, series_used;
 	bool keep;
 	struct incarnations incarnations;
+	struct traced_users *users; /* borrowed; NULL: all processes are one user's */
 	struct nccl_traced *processes[NCCL_PROCESSES_MAX];
 	uint32_t processes_n;
 	struct hashmap by_tgid; /* index of those that run */

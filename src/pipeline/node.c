@@ -92,6 +92,6 @@ void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapsho
 		if (presence_is(p->p[PROCESS_BUSY]) && presence_is(p->p[PROCESS_OBSERVED]))
 			cuda_nvml(pipeline->cuda, p->id, pipeline_uuid(&snapshot->entities[p->entity]),
 				  p->v[PROCESS_BUSY], p->v[PROCESS_OBSERVED],
-				  presence_is(p->p[PROCESS_MEMORY]) ? p->v[PROCESS_MEMORY] : 0);
+				  presence_is(p->p[PROCESS_MEMORY]) ? p->v[PROCESS_MEMORY] : -1);
 	}
 }

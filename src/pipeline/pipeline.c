@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "pipeline/private.h"
+#include "proc/user.h"
 #include "python/stacks.h"
 
 static int figures_event(const struct trace_header *event, uint32_t size, void *userdata)
@@ -147,6 +148,31 @@ static const struct stack_limits stack_limits = {
 	.renew_ns = 600 * NSEC_PER_SEC,
 };
 
+/* UINT64_MAX: of those of whom it cannot be told. */
+static uint64_t pipeline_user(uint32_t tgid, _unused_ void *userdata)
+{
+	uint64_t user;
+	uint32_t uid;
+
+	return proc_answers_for("/proc", tgid, &user, &uid) == 0 ? user : UINT64_MAX;
+}
+
+/* A command that keeps those that have ended shows all that it can, whoever's they are. */
+static void share_tables(struct pipeline *pipeline)
+{
+	if (pipeline->config.keep_ended)
+		return;
+	pipeline->users.user_of = pipeline_user;
+	if (pipeline->nccl)
+		nccl_share(pipeline->nccl, &pipeline->users);
+	if (pipeline->blas)
+		blas_share(pipeline->blas, &pipeline->users);
+	if (pipeline->python)
+		python_figures_share(pipeline->python, &pipeline->users);
+	if (pipeline->torch)
+		torch_share(pipeline->torch, &pipeline->users);
+}
+
 int pipeline_new(sd_event *event, const struct pipeline_config *config, struct pipeline **ret_pipeline,
 		 int *ret_unnamed)
 {
@@ -190,6 +216,7 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 		if (!pipeline->torch)
 			return -ENOMEM;
 	}
+	share_tables(pipeline);
 	if (config->stacks) {
 		r = stack_sums_new(&stack_limits, &pipeline->stacks);
 		if (r == 0)

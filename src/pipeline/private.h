@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "activity/users.h"
 #include "blas/blas.h"
 #include "nccl/nccl.h"
 #include "pipeline/interpreters.h"
@@ -28,6 +29,7 @@ struct pipeline {
 	struct python_finder *finder; /* of interpreters, for these and for stacks; NULL: for neither */
 	struct trace_engine *engine; /* that is told of what it finds; NULL: none yet */
 	struct torch *torch; /* the same */
+	struct traced_users users; /* of the processes of these */
 	struct stack_sums *stacks; /* not recorded: NULL */
 	const struct blas_peak *peaks[PIPELINE_DEVICES_MAX]; /* of devices; NULL: not known */
 	struct symbols *symbols; /* kernels and environments; NULL: not available */

@@ -601,13 +601,18 @@ static void tables_done(struct stack_sums *s)
 	hashmap_done(&s->held_by);
 }
 
+/* Old entries make room for new ones. */
+static bool table_renews_itself(enum stacks_table table)
+{
+	return table == STACKS_LINES || table == STACKS_CODES || table == STACKS_IDS;
+}
+
 static bool is_full(const struct stack_sums *s)
 {
 	uint64_t crowded = 0;
 
-	/* Of lines, old ones make room for new ones. */
 	for (unsigned i = 0; i < STACKS_TABLES; i++)
-		if (i != STACKS_LINES && s->shares.room[i] > 0 &&
+		if (!table_renews_itself(i) && s->shares.room[i] > 0 &&
 		    s->shares.used[i] >= s->shares.room[i] / 8 * 7)
 			return true;
 	if (s->native && (stack_natives_lost(s->native, &crowded) > 0 || crowded > s->crowded))
@@ -645,10 +650,11 @@ static void keep_running(struct stack_sums *s)
 
 static int python_new(struct stack_sums *s, struct python_stacks **ret_python)
 {
+	const struct python_shares shares = { &s->shares, STACKS_LINES, STACKS_CODES, STACKS_IDS };
 	int r = python_stacks_new(ret_python);
 
 	if (r == 0)
-		python_stacks_share_lines(*ret_python, &s->shares, STACKS_LINES);
+		python_stacks_share(*ret_python, &shares);
 	return r;
 }
 
@@ -692,6 +698,8 @@ int stack_sums_new(const struct stack_limits *limits, struct stack_sums **ret_st
 	s->shares.room[STACKS_FRAMES] = limits->frames;
 	s->shares.room[STACKS_TEXTS] = limits->text_bytes;
 	s->shares.room[STACKS_LINES] = limits->lines_bytes;
+	s->shares.room[STACKS_CODES] = PYTHON_CODES;
+	s->shares.room[STACKS_IDS] = PYTHON_IDS;
 	s->shares.room[STACKS_NAMES] = limits->names;
 	s->shares.room[STACKS_NAME_TEXTS] = limits->names_bytes;
 	strbuf_init(&s->said, 0);

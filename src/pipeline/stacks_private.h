@@ -45,6 +45,8 @@ enum stacks_table {
 	STACKS_FRAMES,
 	STACKS_TEXTS, /* bytes */
 	STACKS_LINES, /* bytes */
+	STACKS_CODES, /* functions of running processes */
+	STACKS_IDS, /* ids of their stacks */
 	STACKS_NAMES, /* of native frames */
 	STACKS_NAME_TEXTS, /* bytes */
 	STACKS_TABLES,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "activity/incarnations.h"
+#include "activity/users.h"
 #include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/saturated.h"
@@ -13,6 +14,7 @@ enum { KNOWN = PYTHON_PROCESSES_MAX };
 
 struct python_traced {
 	bool over;
+	uint32_t user;
 	uint64_t incarnation; /* 0: not known */
 	uint64_t first_ns; /* when the first of its events ended */
 	struct python_process shown; /* without comm, waiters */
@@ -24,6 +26,7 @@ struct python_traced {
 struct python_figures {
 	uint32_t series, series_used;
 	bool keep;
+	struct traced_users *users; /* borrowed; NULL: all processes are one user's */
 	struct python_traced *processes[PYTHON_PROCESSES_MAX];
 	uint32_t processes_n, waiters_n, unknown_version;
 	uint64_t unknown;
@@ -55,14 +58,18 @@ static struct python_traced *python_traced_find(const struct python_figures *f, 
 static struct python_traced *python_traced_get(struct python_figures *f, const struct trace_call *event)
 {
 	struct python_traced *p = python_traced_find(f, event->header.tgid);
+	uint32_t user;
 
-	if (p || f->processes_n == PYTHON_PROCESSES_MAX)
+	if (p || f->processes_n == PYTHON_PROCESSES_MAX ||
+	    traced_users_enter(f->users, TRACED_TABLE_PYTHON, event->header.tgid, &user) < 0)
 		return p;
 	p = calloc(1, sizeof(*p));
 	if (!p || hashmap_put(&f->by_tgid, event->header.tgid, f->processes_n) < 0) {
+		traced_users_give(f->users, TRACED_TABLE_PYTHON, user, 1);
 		free(p);
 		return NULL;
 	}
+	p->user = user;
 	p->shown.pid = event->header.tgid;
 	p->incarnation = incarnations_of(&f->incarnations, p->shown.pid);
 	p->first_ns = add_saturated(event->header.time_ns, event->duration_ns);
@@ -93,7 +100,8 @@ static struct python_waiter *waiter_get(struct python_figures *f, struct python_
 
 	if (hashmap_get(&p->waiter_by, tid, &i))
 		return &p->waiters[i];
-	if (p->waiters_n == PYTHON_WAITERS_MAX || p->waiters_n >= PYTHON_ALL_WAITERS_MAX - f->waiters_n)
+	if (p->waiters_n == PYTHON_WAITERS_MAX || p->waiters_n >= PYTHON_ALL_WAITERS_MAX - f->waiters_n ||
+	    !traced_users_have(f->users, TRACED_TABLE_WAITERS, p->user, 1))
 		return NULL;
 	if (p->waiters_n == p->waiters_cap) {
 		grown = reallocarray(p->waiters, cap, sizeof(*grown));
@@ -106,6 +114,7 @@ static struct python_waiter *waiter_get(struct python_figures *f, struct python_
 		return NULL;
 	p->waiters[p->waiters_n] = (struct python_waiter){ .tid = tid };
 	f->waiters_n++;
+	traced_users_take(f->users, TRACED_TABLE_WAITERS, p->user, 1);
 	return &p->waiters[p->waiters_n++];
 }
 
@@ -209,6 +218,13 @@ void python_figures_process_over(struct python_figures *f, uint32_t tgid, uint64
 
 /* ---- start and end ---- */
 
+void python_figures_share(struct python_figures *f, struct traced_users *users)
+{
+	f->users = users;
+	traced_users_room(users, TRACED_TABLE_PYTHON, PYTHON_PROCESSES_MAX);
+	traced_users_room(users, TRACED_TABLE_WAITERS, PYTHON_ALL_WAITERS_MAX);
+}
+
 struct python_figures *python_figures_new(uint32_t series, bool keep)
 {
 	struct python_figures *f = calloc(1, sizeof(*f));
@@ -296,6 +312,9 @@ static void forget_ended(struct python_figures *f)
 			continue;
 		f->series_used -= f->processes[i]->shown.has_series;
 		f->waiters_n -= f->processes[i]->waiters_n;
+		traced_users_give(f->users, TRACED_TABLE_WAITERS, f->processes[i]->user,
+				  f->processes[i]->waiters_n);
+		traced_users_give(f->users, TRACED_TABLE_PYTHON, f->processes[i]->user, 1);
 		python_traced_free(f->processes[i]);
 		f->processes[i] = f->processes[--f->processes_n];
 	}

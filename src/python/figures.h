@@ -24,6 +24,9 @@ struct python_figures;
 struct python_figures *python_figures_new(uint32_t series, bool keep);
 void python_figures_free(struct python_figures *figures);
 DEFINE_CLEANUP(struct python_figures *, python_figures_free, python_figures_freep)
+/* From now on the users of processes share its tables. */
+struct traced_users;
+void python_figures_share(struct python_figures *figures, struct traced_users *users);
 
 /* Of a wait or a collection, or of a call of PyObject_CallFunction, which the engine counts. */
 bool python_is_event(const struct trace_header *event);

@@ -10,22 +10,18 @@
 #include "base/hashmap.h"
 #include "base/strbuf.h"
 #include "python/lines.h"
+#include "python/slots.h"
 #include "python/text.h"
 
 enum {
 	LASTI_UNIT = 2, /* bytes, of 3.10's f_lasti */
-	SHARE_STEPS = 256, /* functions that are looked at, to make room for another one of their user */
+	SHARE_STEPS = 256, /* entries that are looked at, to make room for another one of their user */
 	PENDING = 256, /* NATIVE events whose STACK is to come: of threads on other CPUs, or preempted */
-};
-
-/* A place in a chain of a process's entries: one plus the index of its neighbours; 0: none. */
-struct link {
-	uint32_t before, after;
 };
 
 /* A function of a running process. */
 struct code {
-	struct link link; /* first: link_at() */
+	struct slot_link link; /* first: slots.h */
 	uint64_t address;
 	uint32_t tgid; /* 0: unused */
 	uint32_t check;
@@ -33,19 +29,20 @@ struct code {
 	int32_t first_line;
 	uint32_t instructions, instructions_at;
 	uint32_t table_n;
-	uint16_t user; /* who is charged for the table */
+	uint16_t user; /* who is charged for it and its table */
 	uint8_t kind; /* enum trace_lines */
 	bool cut; /* the table is longer: its end says nothing */
-	bool used; /* by a stack, since the ring came by last */
+	bool used; /* by a stack, since it was looked at last to make room */
 	uint8_t *table;
 };
 
 /* An id of a running process. */
 struct known {
-	struct link link; /* first */
+	struct slot_link link; /* first */
 	uint32_t tgid; /* 0: unused */
 	uint32_t id;
 	uint32_t path;
+	uint32_t user; /* who is charged for it */
 };
 
 struct path {
@@ -63,24 +60,22 @@ struct pending {
 struct python_stacks {
 	struct strbuf texts; /* NUL-terminated, one after the other; a text is its offset */
 	struct hashmap text_by, place_by, path_by, code_by, known_by;
-	struct hashmap codes_of, knowns_of; /* by tgid: one plus the index of the first of its chain */
 	struct python_place *places;
 	uint32_t places_n, places_cap;
 	struct path *paths;
 	uint32_t paths_n, paths_cap;
 	uint32_t *frames; /* of all paths */
 	uint32_t frames_n, frames_cap;
-	struct code *codes; /* a ring of PYTHON_CODES */
-	struct known *knowns; /* a ring of PYTHON_IDS */
-	uint32_t codes_next, knowns_next, share_next;
+	struct slots code_slots, known_slots;
+	struct code *codes; /* entries of code_slots */
+	struct known *knowns; /* of known_slots */
 	uint64_t table_bytes;
 	uint64_t lost;
 	uint64_t dropped; /* entries that were looked at since their processes had ended */
 	struct strbuf scratch;
 	python_native_fn *native_fn;
 	void *userdata;
-	struct user_shares *shares; /* NULL: all are one user's */
-	unsigned lines_table;
+	struct python_shares shares;
 	struct pending *pendings;
 	uint32_t pendings_n, pendings_next;
 };
@@ -179,42 +174,29 @@ static int remark_add(struct python_stacks *s, const char *text, uint32_t *ret_p
 	return r < 0 ? r : place_add(s, &place, ret_place);
 }
 
-/* ---- chains: what belongs to a process, to be dropped with it ---- */
+/* ---- shares ---- */
 
-static struct link *link_at(void *entries, size_t size, uint32_t index)
+/* How many are looked at for one of a user's own. */
+static uint32_t share_steps(const struct slots *slots)
 {
-	return (struct link *)((char *)entries + index * size);
+	return MIN(slots->begun, (uint32_t)SHARE_STEPS);
 }
 
-/* Makes it the first of the process's. */
-static int chain_add(struct hashmap *of, void *entries, size_t size, uint32_t tgid, uint32_t index)
+static bool share_has(const struct python_stacks *s, uint32_t user, unsigned table, uint32_t n)
 {
-	struct link *link = link_at(entries, size, index);
-	uint32_t first = 0;
-	int r;
-
-	hashmap_get(of, tgid, &first);
-	r = hashmap_put(of, tgid, index + 1);
-	if (r < 0)
-		return r;
-	*link = (struct link){ .after = first };
-	if (first)
-		link_at(entries, size, first - 1)->before = index + 1;
-	return 0;
+	return !s->shares.of || user_shares_have(s->shares.of, user, table, n);
 }
 
-static void chain_del(struct hashmap *of, void *entries, size_t size, uint32_t tgid, uint32_t index)
+static void share_charge(struct python_stacks *s, uint32_t user, unsigned table, uint32_t n)
 {
-	struct link *link = link_at(entries, size, index);
+	if (s->shares.of)
+		user_shares_take(s->shares.of, user, table, n);
+}
 
-	if (link->after)
-		link_at(entries, size, link->after - 1)->before = link->before;
-	if (link->before)
-		link_at(entries, size, link->before - 1)->after = link->after;
-	else if (link->after)
-		hashmap_put(of, tgid, link->after); /* replaces: needs no memory */
-	else
-		hashmap_del(of, tgid);
+static void share_return(struct python_stacks *s, uint32_t user, unsigned table, uint32_t n)
+{
+	if (s->shares.of)
+		user_shares_give(s->shares.of, user, table, n);
 }
 
 /* ---- functions ---- */
@@ -241,12 +223,11 @@ static void code_drop(struct python_stacks *s, struct code *code)
 	if (code->tgid == 0)
 		return;
 	hashmap_del(&s->code_by, code_key(code->tgid, code->address, code->check));
-	chain_del(&s->codes_of, s->codes, sizeof(*code), code->tgid, (uint32_t)(code - s->codes));
 	s->table_bytes -= code->table_n;
-	if (s->shares)
-		user_shares_give(s->shares, code->user, s->lines_table, code->table_n);
+	share_return(s, code->user, s->shares.lines, code->table_n);
+	share_return(s, code->user, s->shares.codes, 1);
 	free(code->table);
-	*code = (struct code){ 0 };
+	slots_give(&s->code_slots, code->tgid, (uint32_t)(code - s->codes));
 }
 
 static int code_text(struct python_stacks *s, const struct trace_text *text, const unsigned char *data,
@@ -259,46 +240,48 @@ static int code_text(struct python_stacks *s, const struct trace_text *text, con
 	return s->scratch.failed ? -ENOMEM : text_add(s, s->scratch.data, ret_text);
 }
 
-/* The entry is unused. */
-static int code_put(struct python_stacks *s, const struct code *new, uint32_t index)
+/* There is room. */
+static int code_put(struct python_stacks *s, const struct code *new)
 {
-	uint64_t key = code_key(new->tgid, new->address, new->check);
-	struct link link;
-	int r = hashmap_put(&s->code_by, key, index);
+	struct slot_link link;
+	uint32_t index;
+	int r = slots_take(&s->code_slots, new->tgid, &index);
 
-	if (r == 0)
-		r = chain_add(&s->codes_of, s->codes, sizeof(*new), new->tgid, index);
+	if (r < 0)
+		return r;
+	r = hashmap_put(&s->code_by, code_key(new->tgid, new->address, new->check), index);
 	if (r < 0) {
-		hashmap_del(&s->code_by, key);
+		slots_give(&s->code_slots, new->tgid, index);
 		return r;
 	}
 	link = s->codes[index].link;
 	s->codes[index] = *new;
 	s->codes[index].link = link;
 	s->table_bytes += new->table_n;
-	if (s->shares)
-		user_shares_take(s->shares, new->user, s->lines_table, new->table_n);
+	share_charge(s, new->user, s->shares.lines, new->table_n);
+	share_charge(s, new->user, s->shares.codes, 1);
 	return 0;
 }
 
 /*
- * Room for a function with a table of @n bytes, in the place of one that no stack has used since the ring
- * came by last: the kernel side keeps those that are used, and sends them no more. NULL: there is none.
+ * Makes room for a function with a table of @n bytes: with shares there is some; else in place of those
+ * that no stack has used since they were looked at last, since the kernel side keeps those that are used, and
+ * sends them no more. False: there is none.
  */
-static struct code *code_room(struct python_stacks *s, uint32_t n)
+static bool code_room(struct python_stacks *s, uint32_t n)
 {
-	for (uint32_t i = 0; i < 2 * PYTHON_CODES; i++) {
-		struct code *code = &s->codes[s->codes_next++ % PYTHON_CODES];
+	for (uint32_t i = 0; i <= 2 * PYTHON_CODES; i++) {
+		struct code *code;
 
-		if (code->used) {
+		if (slots_have(&s->code_slots) && s->table_bytes + n <= PYTHON_LINES_BYTES)
+			return true;
+		code = &s->codes[slots_next(&s->code_slots, &s->code_slots.next)];
+		if (code->used)
 			code->used = false;
-			continue;
-		}
-		code_drop(s, code);
-		if (s->table_bytes + n <= PYTHON_LINES_BYTES)
-			return code;
+		else
+			code_drop(s, code);
 	}
-	return NULL;
+	return false;
 }
 
 static bool text_is_valid(const struct trace_text *text)
@@ -306,15 +289,17 @@ static bool text_is_valid(const struct trace_text *text)
 	return text->width == 1 || text->width == 2 || text->width == 4;
 }
 
-/* Who has his share gives up tables of his own that no stack has used lately. False: none was found. */
-static bool share_room(struct python_stacks *s, uint32_t user, uint32_t n)
+static bool code_share_has(const struct python_stacks *s, uint32_t user, uint32_t n)
 {
-	for (uint32_t i = 0; s->shares && i < SHARE_STEPS; i++) {
-		struct code *code = &s->codes[s->share_next % PYTHON_CODES];
+	return share_has(s, user, s->shares.lines, n) && share_has(s, user, s->shares.codes, 1);
+}
 
-		if (user_shares_have(s->shares, user, s->lines_table, n))
-			return true;
-		s->share_next++;
+/* Who has his share gives up functions of his own that no stack has used lately. False: none was found. */
+static bool code_share(struct python_stacks *s, uint32_t user, uint32_t n)
+{
+	for (uint32_t i = 0; i < share_steps(&s->code_slots) && !code_share_has(s, user, n); i++) {
+		struct code *code = &s->codes[slots_next(&s->code_slots, &s->code_slots.share_next)];
+
 		if (code->user != user)
 			continue; /* others' are used as much as they were */
 		if (code->used)
@@ -322,19 +307,19 @@ static bool share_room(struct python_stacks *s, uint32_t user, uint32_t n)
 		else
 			code_drop(s, code);
 	}
-	return !s->shares || user_shares_have(s->shares, user, s->lines_table, n);
+	return code_share_has(s, user, n);
 }
 
 static int on_code(struct python_stacks *s, const struct trace_code *event, uint32_t user)
 {
-	struct code *known = code_find(s, event->header.tgid, event->code, event->check), *code, new;
+	struct code *known = code_find(s, event->header.tgid, event->code, event->check), new;
 	int r;
 
 	if (event->unread || !text_is_valid(&event->name) || !text_is_valid(&event->file))
 		return 0; /* comes again, with the next stack that has it; or is no function */
 	if (known)
 		code_drop(s, known);
-	if (!share_room(s, user, event->lines_n))
+	if (!code_share(s, user, event->lines_n))
 		return -ENOBUFS;
 	new = (struct code){
 		.address = event->code,
@@ -353,14 +338,13 @@ static int on_code(struct python_stacks *s, const struct trace_code *event, uint
 		r = code_text(s, &event->file, event->file_text, &new.file);
 	if (r < 0)
 		return r;
-	code = code_room(s, event->lines_n);
-	if (!code)
+	if (!code_room(s, event->lines_n))
 		return -ENOBUFS;
 	new.table = malloc(event->lines_n + 1);
 	if (!new.table)
 		return -ENOMEM;
 	memcpy(new.table, event->line_table, event->lines_n);
-	r = code_put(s, &new, (uint32_t)(code - s->codes));
+	r = code_put(s, &new);
 	if (r < 0)
 		free(new.table);
 	return r;
@@ -422,27 +406,46 @@ static void known_drop(struct python_stacks *s, struct known *known)
 	/* An id that was defined again is another entry's. */
 	if (hashmap_get(&s->known_by, known_key(known->tgid, known->id), &i) && &s->knowns[i] == known)
 		hashmap_del(&s->known_by, known_key(known->tgid, known->id));
-	chain_del(&s->knowns_of, s->knowns, sizeof(*known), known->tgid, (uint32_t)(known - s->knowns));
-	*known = (struct known){ 0 };
+	share_return(s, known->user, s->shares.ids, 1);
+	slots_give(&s->known_slots, known->tgid, (uint32_t)(known - s->knowns));
 }
 
-static int known_add(struct python_stacks *s, uint32_t tgid, uint32_t id, uint32_t path)
+/* As for functions: in place of the oldest one, roughly; of one's own where that is one's share. */
+static bool known_room(struct python_stacks *s, uint32_t user)
 {
-	struct known *known = &s->knowns[s->knowns_next++ % PYTHON_IDS];
-	uint32_t index = (uint32_t)(known - s->knowns);
+	for (uint32_t i = 0; i < share_steps(&s->known_slots) && !share_has(s, user, s->shares.ids, 1); i++) {
+		struct known *known = &s->knowns[slots_next(&s->known_slots, &s->known_slots.share_next)];
+
+		if (known->user == user)
+			known_drop(s, known);
+	}
+	if (!slots_have(&s->known_slots))
+		known_drop(s, &s->knowns[slots_next(&s->known_slots, &s->known_slots.next)]);
+	return share_has(s, user, s->shares.ids, 1);
+}
+
+static int known_add(struct python_stacks *s, uint32_t tgid, uint32_t id, uint32_t path, uint32_t user)
+{
+	struct known *known;
+	uint32_t index;
 	int r;
 
-	known_drop(s, known);
+	if (!known_room(s, user))
+		return -ENOBUFS;
+	r = slots_take(&s->known_slots, tgid, &index);
+	if (r < 0)
+		return r;
 	r = hashmap_put(&s->known_by, known_key(tgid, id), index);
-	if (r == 0)
-		r = chain_add(&s->knowns_of, s->knowns, sizeof(*known), tgid, index);
 	if (r < 0) {
-		hashmap_del(&s->known_by, known_key(tgid, id));
+		slots_give(&s->known_slots, tgid, index);
 		return r;
 	}
+	known = &s->knowns[index];
+	share_charge(s, user, s->shares.ids, 1);
 	known->tgid = tgid;
 	known->id = id;
 	known->path = path;
+	known->user = user;
 	return 0;
 }
 
@@ -595,7 +598,7 @@ static void make_natives(struct making *making, const struct trace_stack *event)
 	}
 }
 
-static int on_stack(struct python_stacks *s, const struct trace_stack *event)
+static int on_stack(struct python_stacks *s, const struct trace_stack *event, uint32_t user)
 {
 	struct making making = { .s = s, .event = event };
 	uint32_t path = PYTHON_PATH_MORE;
@@ -609,7 +612,7 @@ static int on_stack(struct python_stacks *s, const struct trace_stack *event)
 			    event->flags & TRACE_STACK_CUT ? "[deeper stack]" : "[callers not readable]");
 	if (making.error == 0)
 		making.error = path_add(s, making.places, making.n, &path);
-	put = known_add(s, event->header.tgid, event->header.stack, path);
+	put = known_add(s, event->header.tgid, event->header.stack, path, user);
 	return making.error < 0 ? making.error : put;
 }
 
@@ -622,10 +625,10 @@ static void on_over(struct python_stacks *s, uint32_t tgid)
 {
 	uint32_t first;
 
-	for (; hashmap_get(&s->codes_of, tgid, &first); s->dropped++)
-		code_drop(s, &s->codes[first - 1]);
-	for (; hashmap_get(&s->knowns_of, tgid, &first); s->dropped++)
-		known_drop(s, &s->knowns[first - 1]);
+	for (; slots_first(&s->code_slots, tgid, &first); s->dropped++)
+		code_drop(s, &s->codes[first]);
+	for (; slots_first(&s->known_slots, tgid, &first); s->dropped++)
+		known_drop(s, &s->knowns[first]);
 	for (uint32_t i = 0; i < s->pendings_n; i++)
 		if (s->pendings[i].event.header.tgid == tgid)
 			pending_drop(&s->pendings[i]);
@@ -646,7 +649,7 @@ int python_stacks_event(struct python_stacks *s, const struct trace_header *even
 		on_native(s, (const struct trace_native *)event);
 		break;
 	case TRACE_EVENT_STACK:
-		r = on_stack(s, (const struct trace_stack *)event);
+		r = on_stack(s, (const struct trace_stack *)event, user);
 		break;
 	case TRACE_EVENT_EXEC:
 	case TRACE_EVENT_EXIT:
@@ -708,10 +711,9 @@ uint64_t python_stacks_dropped(const struct python_stacks *s)
 
 /* ---- start and end ---- */
 
-void python_stacks_share_lines(struct python_stacks *s, struct user_shares *shares, unsigned table)
+void python_stacks_share(struct python_stacks *s, const struct python_shares *shares)
 {
-	s->shares = shares;
-	s->lines_table = table;
+	s->shares = *shares;
 }
 
 void python_stacks_name_natives(struct python_stacks *s, python_native_fn *fn, void *userdata)
@@ -759,11 +761,12 @@ int python_stacks_new(struct python_stacks **ret_stacks)
 		return -ENOMEM;
 	strbuf_init(&s->texts, 0);
 	strbuf_init(&s->scratch, 0);
-	s->codes = calloc(PYTHON_CODES, sizeof(*s->codes));
-	s->knowns = calloc(PYTHON_IDS, sizeof(*s->knowns));
 	s->pendings = calloc(PENDING, sizeof(*s->pendings));
-	if (!s->codes || !s->knowns || !s->pendings)
+	if (slots_init(&s->code_slots, PYTHON_CODES, sizeof(*s->codes)) < 0 ||
+	    slots_init(&s->known_slots, PYTHON_IDS, sizeof(*s->knowns)) < 0 || !s->pendings)
 		return -ENOMEM;
+	s->codes = s->code_slots.entries;
+	s->knowns = s->known_slots.entries;
 	r = text_add(s, "", &none);
 	if (r == 0)
 		r = add_made_up(s);
@@ -779,8 +782,8 @@ void python_stacks_free(struct python_stacks *s)
 		return;
 	for (uint32_t i = 0; s->codes && i < PYTHON_CODES; i++)
 		free(s->codes[i].table);
-	free(s->codes);
-	free(s->knowns);
+	slots_done(&s->code_slots);
+	slots_done(&s->known_slots);
 	free(s->pendings);
 	free(s->places);
 	free(s->paths);
@@ -792,7 +795,5 @@ void python_stacks_free(struct python_stacks *s)
 	hashmap_done(&s->path_by);
 	hashmap_done(&s->code_by);
 	hashmap_done(&s->known_by);
-	hashmap_done(&s->codes_of);
-	hashmap_done(&s->knowns_of);
 	free(s);
 }

@@ -4,9 +4,10 @@
  * processes are one. Where there are native frames, too, those of Python stand in place of the evaluation
  * loop that runs them. Events of several CPUs mix: a NATIVE event waits for its STACK by process and id.
  *
- * Memory is bounded: what does not fit is counted, and its path says so. The maps by process are rings,
- * from which the oldest entry goes, of functions the oldest one that no stack has used lately; the kernel
- * side knows fewer entries and sends each again after a while (bpf/stack.h).
+ * Memory is bounded: what does not fit is counted, and its path says so. Of the maps by process the oldest
+ * entry goes, of functions the oldest one that no stack has used lately; the kernel side knows fewer entries
+ * and sends each again after a while (bpf/stack.h). With shares it is one of the same user's: who has new
+ * functions and stacks all the time takes nothing from others.
  */
 #pragma once
 
@@ -55,8 +56,15 @@ DEFINE_CLEANUP(struct python_stacks *, python_stacks_free, python_stacks_freep)
 /* Says also that each STACK has a NATIVE event. Without it the frames of NATIVE events are all unknown. */
 void python_stacks_name_natives(struct python_stacks *stacks, python_native_fn *fn, void *userdata);
 
-/* The bytes of tables of lines are charged to their processes' users, as long as they are there. */
-void python_stacks_share_lines(struct python_stacks *stacks, struct user_shares *shares, unsigned table);
+/*
+ * What processes' users are charged for functions and ids, as long as they are there: tables of @of, with
+ * room for PYTHON_LINES_BYTES, PYTHON_CODES and PYTHON_IDS at most.
+ */
+struct python_shares {
+	struct user_shares *of; /* NULL: all are one user's, without a limit */
+	unsigned lines, codes, ids;
+};
+void python_stacks_share(struct python_stacks *stacks, const struct python_shares *shares);
 
 /*
  * A CODE, NATIVE, STACK, EXEC or EXIT event; others are ignored. -ENOBUFS: something of it does not fit.

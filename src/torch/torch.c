@@ -7,6 +7,7 @@
 
 #include "activity/incarnations.h"
 #include "activity/pool.h"
+#include "activity/users.h"
 #include "base/hashmap.h"
 #include "base/saturated.h"
 #include "base/text.h"
@@ -27,7 +28,7 @@ struct row {
 };
 
 struct torch_traced {
-	uint32_t tgid;
+	uint32_t tgid, user;
 	uint64_t incarnation; /* 0: not known */
 	uint64_t first_ns; /* of its first event */
 	bool over;
@@ -45,6 +46,7 @@ struct torch {
 	bool keep, doubtful;
 	struct incarnations incarnations;
 	struct pool blocks;
+	struct traced_users *users; /* borrowed; NULL: all processes are one user's */
 	struct torch_traced *processes[TORCH_PROCESSES_MAX];
 	uint32_t processes_n;
 	struct hashmap by_tgid; /* of those that run */
@@ -68,6 +70,7 @@ static void block_end(struct torch *torch, struct torch_traced *p, uint64_t addr
 	operator->held_bytes -= MIN(operator->held_bytes, block->bytes);
 	hashmap_del(&p->blocks, address);
 	pool_give(&torch->blocks, index);
+	traced_users_give(torch->users, TRACED_TABLE_BLOCKS, p->user, 1);
 }
 
 static void block_begin(struct torch *torch, struct torch_traced *p, const struct trace_call *call)
@@ -79,7 +82,8 @@ static void block_begin(struct torch *torch, struct torch_traced *p, const struc
 
 	block_end(torch, p, call->addr);
 	operator->allocated_bytes = add_saturated(operator->allocated_bytes, call->size);
-	if (p->blocks.count < TORCH_PROCESS_BLOCKS_MAX)
+	if (p->blocks.count < TORCH_PROCESS_BLOCKS_MAX &&
+	    traced_users_have(torch->users, TRACED_TABLE_BLOCKS, p->user, 1))
 		index = pool_take(&torch->blocks, sizeof(*block), TORCH_BLOCKS_MAX);
 	if (index != POOL_NONE && hashmap_put(&p->blocks, call->addr, index) < 0) {
 		pool_give(&torch->blocks, index);
@@ -89,6 +93,7 @@ static void block_begin(struct torch *torch, struct torch_traced *p, const struc
 		torch->doubtful = true;
 		return;
 	}
+	traced_users_take(torch->users, TRACED_TABLE_BLOCKS, p->user, 1);
 	block = pool_at(&torch->blocks, index);
 	block->call = of;
 	block->bytes = call->size;
@@ -109,6 +114,7 @@ static void blocks_end(struct torch *torch, struct torch_traced *p)
 		operator->held_bytes -= MIN(operator->held_bytes, block->bytes);
 		pool_give(&torch->blocks, p->blocks.slots[i].value);
 	}
+	traced_users_give(torch->users, TRACED_TABLE_BLOCKS, p->user, p->blocks.count);
 	hashmap_done(&p->blocks);
 	p->blocks = (struct hashmap){ 0 };
 }
@@ -122,6 +128,8 @@ static void traced_free(struct torch *torch, struct torch_traced *p)
 	free(p->nodes);
 	free(p->ranges);
 	torch->operators_n -= p->shown.operators_n;
+	traced_users_give(torch->users, TRACED_TABLE_OPERATORS, p->user, p->shown.operators_n);
+	traced_users_give(torch->users, TRACED_TABLE_TORCH, p->user, 1);
 	free(p->operators);
 	free(p);
 }
@@ -137,12 +145,17 @@ static struct torch_traced *traced_find(const struct torch *torch, uint32_t tgid
 static struct torch_traced *traced_get(struct torch *torch, uint32_t tgid, uint64_t first_ns)
 {
 	struct torch_traced *p = traced_find(torch, tgid);
+	uint32_t user;
 
-	if (p || torch->processes_n == TORCH_PROCESSES_MAX)
+	if (p || torch->processes_n == TORCH_PROCESSES_MAX ||
+	    traced_users_enter(torch->users, TRACED_TABLE_TORCH, tgid, &user) < 0)
 		return p;
 	p = calloc(1, sizeof(*p));
-	if (!p)
+	if (!p) {
+		traced_users_give(torch->users, TRACED_TABLE_TORCH, user, 1);
 		return NULL;
+	}
+	p->user = user;
 	p->nodes = calloc(TORCH_NODES_MAX, sizeof(*p->nodes));
 	p->ranges = calloc(TORCH_RANGES_MAX, sizeof(*p->ranges));
 	if (!p->nodes || !p->ranges || hashmap_put(&torch->by_tgid, tgid, torch->processes_n) < 0) {
@@ -323,8 +336,8 @@ static void on_range(struct torch_traced *p, const struct trace_name *event)
 		p->shown.other_ranges++;
 	if (strncmp(name, STEP, strlen(STEP)) != 0)
 		return;
-	p->first_step_ns = p->shown.steps++ == 0 ? event->header.time_ns :
-						   MIN(p->first_step_ns, event->header.time_ns);
+	p->first_step_ns =
+		p->shown.steps++ == 0 ? event->header.time_ns : MIN(p->first_step_ns, event->header.time_ns);
 	p->last_step_ns = MAX(p->last_step_ns, event->header.time_ns);
 }
 
@@ -343,14 +356,29 @@ static struct torch_traced *traced_exactly(const struct torch *torch, uint32_t t
 	return NULL;
 }
 
+/* How many of @n operators the process may have; it has none. */
+static uint32_t operators_room(const struct torch *torch, const struct torch_traced *p, uint32_t n)
+{
+	uint32_t room = MIN(MIN(n, (uint32_t)TORCH_PROCESS_OPERATORS_MAX),
+			    (TORCH_OPERATORS_MAX - (torch->operators_n - p->shown.operators_n)) / 8);
+
+	while (room > 0 && !traced_users_have(torch->users, TRACED_TABLE_OPERATORS, p->user, room))
+		room--;
+	return room;
+}
+
 /* Those that have no room are only counted. */
 static void keep_operators(struct torch *torch, struct torch_traced *p,
 			   const struct traced_operator *operators, uint32_t n)
 {
-	uint32_t room = (TORCH_OPERATORS_MAX - (torch->operators_n - p->shown.operators_n)) / 8;
-	uint32_t kept = MIN(MIN(n, room), (uint32_t)TORCH_PROCESS_OPERATORS_MAX);
-	struct traced_operator *copies = calloc(MAX(kept, 1U), sizeof(*copies));
+	struct traced_operator *copies;
+	uint32_t kept;
 
+	traced_users_give(torch->users, TRACED_TABLE_OPERATORS, p->user, p->shown.operators_n);
+	kept = operators_room(torch, p, n);
+	copies = calloc(MAX(kept, 1U), sizeof(*copies));
+	traced_users_take(torch->users, TRACED_TABLE_OPERATORS, p->user,
+			  copies ? kept : p->shown.operators_n);
 	if (!copies)
 		return;
 	memcpy(copies, operators, kept * sizeof(*copies));
@@ -420,6 +448,14 @@ void torch_event(struct torch *torch, const struct trace_header *event, uint32_t
 		take_event(torch, p, event);
 	else
 		torch->beyond++;
+}
+
+void torch_share(struct torch *torch, struct traced_users *users)
+{
+	torch->users = users;
+	traced_users_room(users, TRACED_TABLE_TORCH, TORCH_PROCESSES_MAX);
+	traced_users_room(users, TRACED_TABLE_OPERATORS, TORCH_OPERATORS_MAX);
+	traced_users_room(users, TRACED_TABLE_BLOCKS, TORCH_BLOCKS_MAX);
 }
 
 struct torch *torch_new(uint32_t series, bool keep)

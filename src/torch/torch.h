@@ -26,7 +26,8 @@ enum {
 	TORCH_NODES_MAX = 256, /* names of nodes of a process */
 	TORCH_RANGES_MAX = 64, /* names of ranges of a process */
 	TORCH_PROCESS_OPERATORS_MAX = 64, /* of a process; */
-	TORCH_OPERATORS_MAX = 1 << 14, /* of all: a process has at most an eighth of those that are left */
+	/* of all: a process has at most an eighth of those that are left, and a user his share of them */
+	TORCH_OPERATORS_MAX = 1 << 14,
 	TORCH_BLOCKS_MAX = 1 << 18, /* allocations whose operator is known, of all processes */
 	TORCH_PROCESS_BLOCKS_MAX = 1 << 16,
 };
@@ -43,6 +44,9 @@ struct torch_operator {
 struct torch *torch_new(uint32_t series, bool keep);
 void torch_free(struct torch *torch);
 DEFINE_CLEANUP(struct torch *, torch_free, torch_freep)
+/* From now on the users of processes share its tables. */
+struct traced_users;
+void torch_share(struct torch *torch, struct traced_users *users);
 
 /* Whether the event is of PyTorch, and of nothing else. */
 bool torch_is_event(const struct trace_header *event);

@@ -38,11 +38,26 @@ static void users_have_indexes(_unused_ void **state)
 	assert_int_equal(user_shares_user(&shares, 5), USER_SHARES_USERS - 1);
 }
 
+/* Of those who are charged as long as they are kept, who has nothing makes room. */
+static void the_place_of_who_has_nothing(_unused_ void **state)
+{
+	struct user_shares shares = { .room = { [TABLE] = ROOM } };
+
+	for (uint32_t i = 0; i < USER_SHARES_USERS; i++)
+		user_shares_take(&shares, user_shares_charged(&shares, i), TABLE, 1);
+	assert_int_equal(user_shares_charged(&shares, 1000), USER_SHARES_USERS - 1);
+	user_shares_give(&shares, 3, TABLE, 1);
+	assert_int_equal(user_shares_charged(&shares, 3), 3);
+	assert_int_equal(user_shares_charged(&shares, 1000), 3);
+	assert_int_equal(user_shares_user(&shares, 1000), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(seven_eighths),
 		cmocka_unit_test(users_have_indexes),
+		cmocka_unit_test(the_place_of_who_has_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "base/macro.h"
 #include "blas/blas.h"
+#include "users.h"
 
 enum { PID = 100, HANDLE = 0x1000, SHAPES = 4, BF16 = TRACE_GEMM_TYPES(14, 14, 14, 68), FP32 = 0 };
 
@@ -208,14 +209,13 @@ static void processes_are_bounded(void **state)
 
 static void multiply(struct blas *blas, uint32_t tgid)
 {
-	call(blas, &(struct trace_call){ .header = { .tgid = tgid,
-						     .type = TRACE_EVENT_CALL,
-						     .op = TRACE_OP_BLAS_GEMM },
-					 .addr = 1,
-					 .other = 1,
-					 .stream = 1,
-					 .size = tgid,
-					 .kind = BF16 });
+	call(blas, &(struct trace_call){
+			   .header = { .tgid = tgid, .type = TRACE_EVENT_CALL, .op = TRACE_OP_BLAS_GEMM },
+			   .addr = 1,
+			   .other = 1,
+			   .stream = 1,
+			   .size = tgid,
+			   .kind = BF16 });
 }
 
 /* A window puts processes in order and forgets those that have ended: each is still found. */
@@ -254,6 +254,30 @@ static int teardown(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
+static void users_share_the_processes(void **state)
+{
+	enum { SHARE = BLAS_PROCESSES_MAX / 8 * 7 };
+	struct traced_users *users = two_users();
+	_cleanup_free_ struct blas_view *view = NULL;
+	struct blas *blas = blas_new(4, 4, false);
+
+	(void)state;
+	assert_non_null(blas);
+	blas_share(blas, users);
+	for (uint32_t i = 1; i <= BLAS_PROCESSES_MAX; i++)
+		multiply(blas, i);
+	multiply(blas, OTHER_USERS_PID);
+	for (uint32_t i = 1; i <= BLAS_PROCESSES_MAX; i++)
+		blas_process_over(blas, i, 0);
+	view = blas_window(blas);
+	assert_int_equal(view->processes_n, SHARE + 1);
+	assert_int_equal(view->processes[SHARE].pid, OTHER_USERS_PID);
+	assert_int_equal(view->beyond, BLAS_PROCESSES_MAX - SHARE);
+	assert_int_equal(users->shares.used[TRACED_TABLE_BLAS], 1); /* those that have ended are gone */
+	blas_free(blas);
+	free(users);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +289,7 @@ int main(void)
 		TEST(a_process_that_executes_another_program_is_another_one),
 		TEST(what_is_said_of_a_predecessor_does_not_end_it),
 		TEST(processes_are_bounded),
+		TEST(users_share_the_processes),
 		TEST(processes_are_found_after_a_window),
 	};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls.h"
+#include "users.h"
 
 static void rates(void **state)
 {
@@ -65,6 +66,31 @@ static void processes_beyond_the_limit(void **state)
 		assert_true(view->processes[i - 1].pid < view->processes[i].pid);
 }
 
+static void users_share_the_processes(void **state)
+{
+	enum { SHARE = NCCL_PROCESSES_MAX / 8 * 7 };
+	struct traced_users *users = two_users();
+	const struct nccl_view *view;
+	struct nccl *nccl = *state;
+
+	nccl_share(nccl, users);
+	for (uint32_t i = 1; i <= NCCL_PROCESSES_MAX + 1; i++)
+		call(nccl,
+		     &(struct trace_call){ .header = { .tgid = i <= NCCL_PROCESSES_MAX ? i : OTHER_USERS_PID,
+						       .type = TRACE_EVENT_CALL,
+						       .op = TRACE_OP_NCCL_ALL_REDUCE },
+					   .addr = COMM });
+	for (uint32_t i = 1; i <= NCCL_PROCESSES_MAX; i++)
+		nccl_process_over(nccl, i, 0);
+	view = figures(nccl);
+	assert_int_equal(view->processes_n, SHARE + 1);
+	assert_int_equal(view->processes[SHARE].pid, OTHER_USERS_PID);
+	assert_int_equal(view->beyond, NCCL_PROCESSES_MAX - SHARE);
+	assert_int_equal(users->shares.used[TRACED_TABLE_NCCL], 1); /* those that have ended are gone */
+	nccl_share(nccl, NULL);
+	free(users);
+}
+
 static void those_that_have_ended_are_kept(void **state)
 {
 	struct nccl *nccl = nccl_new(4, true);
@@ -84,6 +110,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sizes_beyond_the_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(communicators_beyond_the_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(processes_beyond_the_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(users_share_the_processes, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_that_have_ended_are_kept, setup, teardown),
 	};
 

@@ -9,6 +9,7 @@
 
 #include "base/macro.h"
 #include "python/figures.h"
+#include "users.h"
 
 static void tell(struct python_figures *figures, uint32_t tgid, uint32_t tid, enum trace_op op, uint64_t n,
 		 uint64_t total_ns, uint64_t longest_ns, uint32_t kind)
@@ -26,9 +27,9 @@ static void tell(struct python_figures *figures, uint32_t tgid, uint32_t tid, en
 
 static void end(struct python_figures *figures, uint32_t tgid)
 {
-	const struct trace_process event = { .header = { .type = TRACE_EVENT_EXIT,
-							 .tgid = tgid,
-							 .time_ns = 1 << 20 } };
+	const struct trace_process event = {
+		.header = { .type = TRACE_EVENT_EXIT, .tgid = tgid, .time_ns = 1 << 20 }
+	};
 
 	python_figures_event(figures, &event.header, sizeof(event));
 }
@@ -84,9 +85,9 @@ static void only_found_interpreters_are_known(_unused_ void **state)
 static void what_is_known_ends_with_its_program(_unused_ void **state)
 {
 	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, true);
-	const struct trace_process event = { .header = { .type = TRACE_EVENT_EXEC,
-							 .tgid = 1,
-							 .time_ns = UINT64_MAX } };
+	const struct trace_process event = {
+		.header = { .type = TRACE_EVENT_EXEC, .tgid = 1, .time_ns = UINT64_MAX }
+	};
 	const struct trace_process later = { .header = { .type = TRACE_EVENT_PROCESS, .tgid = 2 },
 					     .start_boot_ns = UINT64_MAX };
 	_cleanup_free_ struct python_view *view = NULL;
@@ -197,6 +198,32 @@ static void tables_are_bounded(_unused_ void **state)
 	assert_int_equal(view->waits.count, PYTHON_WAITERS_MAX + PYTHON_PROCESSES_MAX + 9);
 }
 
+static void users_share_the_tables(_unused_ void **state)
+{
+	enum { SHARE = PYTHON_PROCESSES_MAX / 8 * 7 };
+	_cleanup_(python_figures_freep) struct python_figures *figures = python_figures_new(1, false);
+	struct traced_users *users = two_users();
+	_cleanup_free_ struct python_view *view = NULL;
+
+	python_figures_share(figures, users);
+	for (uint32_t tid = 1; tid <= 10; tid++)
+		for (uint32_t tgid = 1; tgid <= PYTHON_PROCESSES_MAX; tgid++)
+			tell(figures, tgid, tid, TRACE_OP_PYTHON_GIL, 1, 1, 1, 0);
+	tell(figures, OTHER_USERS_PID, 1, TRACE_OP_PYTHON_GIL, 1, 1, 1, 0);
+	for (uint32_t tgid = 1; tgid <= PYTHON_PROCESSES_MAX; tgid++)
+		end(figures, tgid);
+	assert_true(users->shares.used[TRACED_TABLE_WAITERS] <= PYTHON_ALL_WAITERS_MAX / 8 * 7 + 1);
+	view = python_figures_window(figures);
+	assert_int_equal(view->processes_n, SHARE + 1);
+	assert_int_equal(view->processes[SHARE].pid, OTHER_USERS_PID);
+	assert_int_equal(view->processes[SHARE].waiters_n, 1);
+	/* Those that have ended are gone. */
+	assert_int_equal(users->shares.used[TRACED_TABLE_PYTHON], 1);
+	assert_int_equal(users->shares.used[TRACED_TABLE_WAITERS], 1);
+	python_figures_share(figures, NULL);
+	free(users);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +235,7 @@ int main(void)
 		cmocka_unit_test(garbage_is_added_up_by_generation),
 		cmocka_unit_test(who_has_ended_is_told_once),
 		cmocka_unit_test(tables_are_bounded),
+		cmocka_unit_test(users_share_the_tables),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -14,6 +14,12 @@
 
 enum { PID = 42, CODE = 0x1000, CHECK = 7, ID = 1 << 10 };
 
+/* PID is of one user, all others of another one. */
+static uint32_t user_of(uint32_t pid)
+{
+	return pid != PID;
+}
+
 /* A function of @name at line 10 of x.py, whose table has two lines of 4 bytes each. */
 static void send_code(struct python_stacks *stacks, uint32_t pid, uint64_t address, uint32_t check,
 		      const char *name)
@@ -34,7 +40,8 @@ static void send_code(struct python_stacks *stacks, uint32_t pid, uint64_t addre
 	memcpy(event->name_text, name, strlen(name));
 	event->file = (struct trace_text){ 1, 4, 4 };
 	memcpy(event->file_text, "x.py", 4);
-	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL, 0),
+	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL,
+					     user_of(pid)),
 			 0);
 	free(event);
 }
@@ -52,7 +59,7 @@ static void send_stack(struct python_stacks *stacks, uint32_t pid, uint32_t id,
 	event->n = n;
 	event->flags = flags;
 	memcpy(event->frames, frames, n * sizeof(*frames));
-	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size, 0), 0);
+	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size, user_of(pid)), 0);
 	free(event);
 }
 
@@ -73,7 +80,7 @@ static void send_native(struct python_stacks *stacks, uint32_t pid, uint32_t id,
 	event->stop = stop;
 	for (uint32_t i = 0; i < n; i++)
 		event->pcs[i] = 0x500000 + i;
-	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size, 0), 0);
+	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size, user_of(pid)), 0);
 	free(event);
 }
 
@@ -130,7 +137,8 @@ static void test_text_of_no_width(void **state)
 	event->code = CODE;
 	event->check = CHECK;
 	event->name = event->file = (struct trace_text){ 3, 6, 6 };
-	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL, 0),
+	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL,
+					     user_of(PID)),
 			 0);
 	free(event);
 	send_stack(stacks, PID, ID, &frame, 1, 0);
@@ -232,7 +240,7 @@ static void test_guessed(void **state)
 	event->guessed = 2;
 	for (uint32_t i = 0; i < 3; i++)
 		event->pcs[i] = 0x500000 + i;
-	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size, 0), 0);
+	assert_int_equal(python_stacks_event(stacks, &event->header, (uint32_t)size, user_of(PID)), 0);
 	free(event);
 	send_stack(stacks, PID, ID, &none, 0, 0);
 	assert_path(stacks, ID, " 1 2 [guessed by frame pointers] 3");
@@ -326,7 +334,6 @@ static void test_many(void **state)
 	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID + PYTHON_IDS + 9), 1), "[deeper stack]");
 }
 
-/* What ends is dropped at the cost of its own entries, also after the rings have come round. */
 /* Of more functions than are kept one that stacks use stays, though the kernel side sends it once. */
 static void test_used_function_stays(void **state)
 {
@@ -375,14 +382,17 @@ static void test_large_tables(void **state)
 /* Tables are charged to their users while they are there; who has his share gives up his own for new ones. */
 static void test_shared_tables(void **state)
 {
-	enum { TABLE = 2, ROOM = 16 * TRACE_LINES_SMALL, SHARE = 14 };
-	struct user_shares shares = { .users_n = 2, .room = { [TABLE] = ROOM } };
+	enum { CODES = 0, IDS = 1, TABLE = 2, ROOM = 16 * TRACE_LINES_SMALL, SHARE = 14 };
+	struct user_shares shares = {
+		.users_n = 2, .room = { [CODES] = PYTHON_CODES, [IDS] = PYTHON_IDS, [TABLE] = ROOM }
+	};
+	const struct python_shares all = { &shares, TABLE, CODES, IDS };
 	const uint32_t size = sizeof(struct trace_code) + TRACE_LINES_SMALL;
 	struct trace_code *event = calloc(1, size);
 	const struct trace_header over = { .type = TRACE_EVENT_EXIT, .tgid = PID };
 
 	assert_non_null(event);
-	python_stacks_share_lines(*state, &shares, TABLE);
+	python_stacks_share(*state, &all);
 	event->header.type = TRACE_EVENT_CODE;
 	event->header.tgid = PID;
 	event->lines_n = event->lines_total = TRACE_LINES_SMALL;
@@ -406,6 +416,41 @@ static void test_shared_tables(void **state)
 	free(event);
 }
 
+/* Who has new functions and new stacks all the time takes those of others neither, nor all room. */
+static void test_flood(void **state)
+{
+	enum { CODES, IDS, LINES, OTHER = PID + 1 };
+	struct user_shares shares = {
+		.users_n = 2,
+		.room = { [CODES] = PYTHON_CODES, [IDS] = PYTHON_IDS, [LINES] = PYTHON_LINES_BYTES },
+	};
+	const struct python_shares all = { &shares, LINES, CODES, IDS };
+	const struct trace_frame frame = { CODE, 0, CHECK };
+	struct python_stacks *stacks = *state;
+
+	python_stacks_share(stacks, &all);
+	send_code(stacks, PID, CODE, CHECK, "quiet");
+	send_stack(stacks, PID, ID, &frame, 1, 0);
+	send_code(stacks, OTHER, CODE, CHECK, "f");
+	for (uint32_t i = 1; i <= 3 * PYTHON_CODES; i++) {
+		send_code(stacks, OTHER, CODE + 64 * i, CHECK, "f");
+		send_stack(stacks, OTHER, ID + i, &frame, 1, 0);
+	}
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 0), "quiet");
+	send_stack(stacks, PID, ID + 1, &frame, 1, 0);
+	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID + 1), 0), "quiet");
+	assert_int_equal(python_stacks_lost(stacks), 0);
+	/* The newest of the other one's are there, too. */
+	send_stack(stacks, OTHER, ID,
+		   (const struct trace_frame[]){ { CODE + 64 * 3 * PYTHON_CODES, 0, CHECK } }, 1, 0);
+	assert_string_equal(name_of(stacks, path_of(stacks, OTHER, ID), 0), "f");
+	assert_int_not_equal(path_of(stacks, OTHER, ID + 3 * PYTHON_CODES), PYTHON_PATH_UNKNOWN);
+	assert_int_equal(path_of(stacks, OTHER, ID + 1), PYTHON_PATH_UNKNOWN);
+	assert_in_range(shares.users[1].used[CODES], 1, PYTHON_CODES / 8 * 7);
+	assert_in_range(shares.users[1].used[IDS], 1, PYTHON_IDS / 8 * 7);
+}
+
+/* What ends is dropped at the cost of its own entries, also after others have made room. */
 static void test_ends(void **state)
 {
 	enum { PROCESSES = 2 * PYTHON_IDS / 16, EACH = 16, LEFT = PYTHON_IDS / EACH };
@@ -445,6 +490,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_used_function_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large_tables, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shared_tables, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
 	};
 

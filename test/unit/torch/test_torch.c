@@ -8,6 +8,7 @@
 
 #include "base/macro.h"
 #include "torch/torch.h"
+#include "users.h"
 
 enum { PID = 100, ADD = 7, LINEAR = 8, GPU = TRACE_TORCH_DEVICE(1, 3), TYPE = 0x7000 };
 
@@ -439,6 +440,46 @@ static void room_for_operators(void **state)
 	free(view);
 }
 
+/* Processes, operators and allocations of one user leave room for those of another one. */
+static void users_share_the_room(void **state)
+{
+	struct traced_users *users = two_users();
+	struct torch *torch = torch_new(1, false);
+	struct torch_view *view;
+	uint32_t last;
+
+	(void)state;
+	assert_non_null(torch);
+	torch_share(torch, users);
+	for (uint32_t i = 1; i <= 2 * TORCH_PROCESSES_MAX; i++)
+		called_by(torch, i, 5, 0, 64);
+	called_by(torch, OTHER_USERS_PID, 5, 0, 64);
+	for (uint32_t pid = 1; pid <= 8; pid++)
+		for (uint32_t i = 1; i <= TORCH_PROCESS_BLOCKS_MAX; i++)
+			call(torch, TRACE_OP_TORCH_MEMORY,
+			     &(struct trace_call){ .header = { .tgid = pid, .operator= ADD},
+						   .addr = i,
+						   .size = 1,
+						   .kind = GPU });
+	assert_true(torch_is_doubtful(torch)); /* not all had room */
+	assert_true(users->shares.used[TRACED_TABLE_BLOCKS] <= TORCH_BLOCKS_MAX / 8 * 7);
+	view = window(torch, TORCH_PROCESSES_MAX / 8 * 7 + 1);
+	last = view->processes_n - 1;
+	assert_int_equal(view->processes[last].pid, OTHER_USERS_PID);
+	assert_int_equal(view->processes[last].operators_n, 64);
+	assert_true(view->beyond > 0 || view->processes[last - 1].pid < TORCH_PROCESSES_MAX);
+	free(view);
+	/* The room of who has ended is there again. */
+	for (uint32_t i = 1; i <= TORCH_PROCESSES_MAX; i++)
+		torch_process_over(torch, i, 5);
+	free(window(torch, TORCH_PROCESSES_MAX / 8 * 7 + 1));
+	assert_int_equal(users->shares.used[TRACED_TABLE_TORCH], 1);
+	assert_int_equal(users->shares.used[TRACED_TABLE_OPERATORS], 64);
+	assert_int_equal(users->shares.used[TRACED_TABLE_BLOCKS], 0);
+	torch_free(torch);
+	free(users);
+}
+
 /* ---- NVML's memory ---- */
 
 static void assert_beside(struct torch_view *view, uint64_t nvml, uint32_t gpus, bool known, uint64_t wanted)
@@ -495,6 +536,7 @@ int main(void)
 		TEST(operators_of_a_short_process),
 		TEST(operators_of_another_incarnation),
 		TEST(room_for_operators),
+		TEST(users_share_the_room),
 		TEST(what_is_held_beside_pytorch),
 	};
 
