@@ -155,7 +155,7 @@ const struct command commands[] = {
 		   "it." },
 	{ .name = "gpus",
 	  .run = show_main,
-	  .use = USE_READ,
+	  .use = USE_READ | USE_ROWS,
 	  .statuses = show_statuses,
 	  .summary = "show the GPUs and MIG instances",
 	  .about = "Shows the GPUs and MIG instances of this machine, from the running agent. If none "
@@ -163,7 +163,7 @@ const struct command commands[] = {
 		   "samples, and says so." },
 	{ .name = "ps",
 	  .run = show_main,
-	  .use = USE_READ | USE_PS,
+	  .use = USE_READ | USE_PS | USE_ROWS,
 	  .statuses = show_statuses,
 	  .summary = "show the processes on the GPUs",
 	  .about = "Shows the processes that use GPUs, from the running agent. If none runs, it takes its "

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cmd/output.h"
+#include "cmd/show_fields.h"
 #include "cmd/show_select.h"
 #include "cmd/snapshot_client.h"
 #include "cmd/window.h"
@@ -32,12 +33,16 @@ typedef int table_fn(const struct snapshot *snapshot, const struct table_options
 
 static const struct show {
 	const char *command;
+	const char *rows; /* the document's list that is shown; NULL: several */
 	unsigned sections; /* of --json */
 	table_fn *tables[3]; /* in this order */
 } shows[] = {
-	{ "gpus", JSON_GPUS, { table_gpus } },
-	{ "ps", JSON_PROCESSES, { table_processes } },
-	{ "snapshot", JSON_GPUS | JSON_PROCESSES | JSON_NODE, { table_node, table_gpus, table_processes } },
+	{ "gpus", "gpus", JSON_GPUS, { table_gpus } },
+	{ "ps", "processes", JSON_PROCESSES, { table_processes } },
+	{ "snapshot",
+	  NULL,
+	  JSON_GPUS | JSON_PROCESSES | JSON_NODE,
+	  { table_node, table_gpus, table_processes } },
 };
 
 struct screen {
@@ -47,6 +52,7 @@ struct screen {
 	char error[REASON_MAX]; /* why the newest document has no current data; "" if it has */
 	struct table_options table;
 	struct show_select select; /* of ps */
+	struct show_fields fields; /* of gpus and ps */
 	bool names_noted; /* that they are not known */
 	bool claimants_noted; /* that there are some */
 };
@@ -132,11 +138,59 @@ static int render_selected(const struct screen *screen, json_t *document, struct
 	return r;
 }
 
+/* Rows field by field: of what was added up, its groups. */
+static int render_fields(const struct screen *screen, json_t *document, struct strbuf *out)
+{
+	json_t *groups = NULL;
+	const json_t *rows = json_object_get(document, screen->show->rows);
+	struct strbuf text;
+	int r = 0;
+
+	strbuf_init(&text, 0);
+	if (screen->select.by != GROUP_NONE) {
+		r = render_selected(screen, document, &text);
+		groups = json_loadb(text.data, text.len, 0, NULL);
+		rows = json_object_get(groups, "groups");
+	}
+	if (r == 0)
+		r = show_fields_write(&screen->fields, json_is_true(json_object_get(document, "simulated")),
+				      screen->select.by != GROUP_NONE, rows, &screen->table, out);
+	json_decref(groups);
+	strbuf_done(&text);
+	return r;
+}
+
+static void remove_sections(json_t *document, unsigned sections)
+{
+	if (sections & JSON_NODE)
+		json_object_del(document, "node");
+	if (sections & JSON_GPUS)
+		json_object_del(document, "gpus");
+}
+
+/* Removes rows from the document that are not wanted, and sorts the others. */
+static int choose_rows(struct screen *screen, json_t *document)
+{
+	int r = 0;
+
+	if (screen->select.any) {
+		note_claimants(screen, document);
+		document_select(document, &screen->select.processes);
+	}
+	if (screen->fields.any)
+		r = show_fields_apply(&screen->fields, document, screen->show->rows,
+				      screen->select.by == GROUP_NONE);
+	if (screen->select.any)
+		note_names(screen, document);
+	return r;
+}
+
 /* The document is also parsed for --json, so that table and JSON have the same exit status. */
 static int render(struct snapshot_client *client, struct screen *screen, struct strbuf *out)
 {
-	bool decoded = !screen->json || screen->select.by != GROUP_NONE;
-	unsigned shown = screen->show->sections, wanted = shown | (screen->select.any ? JSON_NODE : 0);
+	bool chosen = screen->select.any || screen->fields.any, writes = show_fields_writes(&screen->fields);
+	bool decoded = screen->select.by != GROUP_NONE || !(screen->json || writes);
+	unsigned shown = screen->show->sections, wanted = shown | (chosen ? JSON_NODE : 0);
 	json_t *document = NULL;
 	const char *error;
 	struct strbuf text;
@@ -152,14 +206,13 @@ static int render(struct snapshot_client *client, struct screen *screen, struct 
 		document = json_loadb(text.data, text.len, 0, NULL);
 	if (r == 0 && !is_complete(document, wanted))
 		r = -EBADMSG;
-	if (r == 0 && screen->select.any) {
-		note_claimants(screen, document);
-		r = document_select(document, &screen->select.processes);
-		note_names(screen, document);
-		if (!decoded && !(shown & JSON_NODE))
-			json_object_del(document, "node");
-	}
-	if (r == 0 && screen->json && screen->select.any)
+	if (r == 0 && chosen)
+		r = choose_rows(screen, document);
+	if (r == 0 && chosen && !decoded)
+		remove_sections(document, ~shown);
+	if (r == 0 && writes)
+		r = render_fields(screen, document, out);
+	else if (r == 0 && screen->json && chosen)
 		r = render_selected(screen, document, out);
 	else if (r == 0 && screen->json)
 		strbuf_add(out, text.data, text.len);
@@ -296,8 +349,7 @@ int show_main(struct invocation *inv)
 	_cleanup_(snapshot_client_freep) struct snapshot_client *client = NULL;
 	const char *watch = inv->flag[FLAG_WATCH];
 	bool terminal = isatty(STDOUT_FILENO);
-	struct screen screen = { .json = inv->flag[FLAG_JSON],
-				 .table = output_options(inv, STDOUT_FILENO) };
+	struct screen screen = { .json = inv->flag[FLAG_JSON], .table = output_options(inv, STDOUT_FILENO) };
 	int64_t watch_ns = 0;
 	int r;
 
@@ -311,9 +363,10 @@ int show_main(struct invocation *inv)
 			inv->command->name, watch, WATCH_MIN_S, WATCH_MAX_S);
 		return EXIT_USAGE;
 	}
-	if (!parse_last(inv, &screen.table.last) || !show_select_parse(inv, &screen.select))
+	if (!parse_last(inv, &screen.table.last) || !show_select_parse(inv, &screen.select) ||
+	    !show_fields_parse(inv, &screen.fields))
 		return EXIT_USAGE;
-	screen.table.selected = screen.select.some;
+	screen.table.selected = screen.select.some || screen.fields.filter.names.n > 0;
 	r = snapshot_client_new(&inv->options, &client);
 	if (r < 0) {
 		fprintf(stderr, "gpusonde %s: cannot start: %s\n", inv->command->name, strerror(-r));
@@ -323,5 +376,7 @@ int show_main(struct invocation *inv)
 		screen.window = NULL; /* then one page after the other */
 	r = show_loop(client, &screen, watch_ns);
 	window_close(screen.window);
+	if (r == -EINVAL)
+		return EXIT_USAGE; /* a field's name; it is said */
 	return report_result(client, &screen, r);
 }

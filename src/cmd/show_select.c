@@ -15,11 +15,6 @@ static const char *by_word(unsigned value)
 	return group_by_name(value);
 }
 
-static const char *order_word(unsigned value)
-{
-	return process_order_name(value);
-}
-
 /* The value from @first on that is called @text; else false, with an error that lists all. */
 static bool parse_word(const char *flag, const char *text, word_fn *word, unsigned first, unsigned *ret_value)
 {
@@ -66,32 +61,25 @@ bool show_select_parse(const struct invocation *inv, struct show_select *ret_sel
 						     .job = inv->flag[FLAG_JOB],
 						     .gpu = inv->flag[FLAG_GPU],
 						     .uid = UINT32_MAX } };
-	const char *by = inv->flag[FLAG_BY], *user = inv->flag[FLAG_USER], *sort = inv->flag[FLAG_PS_SORT];
+	const char *by = inv->flag[FLAG_BY], *user = inv->flag[FLAG_USER];
 	unsigned word;
 
 	select.some = user || select.processes.pod || select.processes.container || select.processes.job ||
 		      select.processes.gpu;
-	select.any = select.some || by || sort;
+	select.any = select.some || by;
 	if (by) {
 		if (!parse_word("--by", by, by_word, GROUP_NONE + 1, &word))
 			return false;
 		select.by = word;
 	}
-	if (sort) {
-		if (!parse_word("--sort", sort, order_word, ORDER_NONE, &word))
-			return false;
-		select.processes.order = word;
-	}
-	if (by && sort) {
+	if (by && inv->flag[FLAG_ROWS_SORT]) {
 		fprintf(stderr, "gpusonde ps: --sort is of processes, and --by adds them up: those with most "
 				"memory come first; leave --sort out\n");
 		return false;
 	}
-	if (inv->flag[FLAG_LAST] && (by || select.processes.order == ORDER_SM)) {
-		fprintf(stderr,
-			"gpusonde ps: --last is of each process, and %s is of the newest interval; leave one "
-			"of them out\n",
-			by ? "--by" : "--sort sm");
+	if (inv->flag[FLAG_LAST] && by) {
+		fprintf(stderr, "gpusonde ps: --last is of each process, and --by of the newest interval; "
+				"leave one of them out\n");
 		return false;
 	}
 	if (user && !parse_user(user, &select.processes.uid))

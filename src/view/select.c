@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/select.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
 #include "base/text.h"
 
 enum { ID_DIGITS_MIN = 12 }; /* what Docker and kubectl show of a container's ID */
-
-/* ---- which ---- */
 
 static bool member_is(const json_t *process, const char *key, const char *wanted)
 {
@@ -96,81 +90,12 @@ static void remove_others(json_t *processes, const struct selection *selection)
 			json_array_remove(processes, i);
 }
 
-/* ---- in what order ---- */
-
-static const struct {
-	const char *name, *object, *member; /* in this object of the process; NULL: of itself */
-	bool upwards;
-} orders[PROCESS_ORDERS] = {
-	[ORDER_NONE] = { .name = "gpu" },
-	[ORDER_PID] = { .name = "pid", .member = "pid", .upwards = true },
-	[ORDER_USER] = { .name = "user", .member = "uid", .upwards = true },
-	[ORDER_SM] = { .name = "sm", .member = "utilization_ratio" },
-	[ORDER_MEMORY] = { .name = "memory", .member = "memory_bytes" },
-	[ORDER_BUSY] = { .name = "busy", .member = "busy_seconds_total" },
-	[ORDER_LAUNCHES] = { .name = "launches", .object = "cuda", .member = "launches_total" },
-};
-
-struct sorted {
-	json_t *process;
-	double rank; /* ascending */
-	size_t at;
-};
-
-const char *process_order_name(enum process_order order)
+void document_select(json_t *document, const struct selection *selection)
 {
-	return order < PROCESS_ORDERS ? orders[order].name : NULL;
-}
-
-static double rank_of(const json_t *process, enum process_order order)
-{
-	const json_t *object =
-		orders[order].object ? json_object_get(process, orders[order].object) : process;
-	const json_t *number = json_object_get(object, orders[order].member);
-
-	if (!json_is_number(number))
-		return INFINITY;
-	return orders[order].upwards ? json_number_value(number) : -json_number_value(number);
-}
-
-static int compare_rank(const void *a, const void *b)
-{
-	const struct sorted *x = a, *y = b;
-
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
-static int sort_document(json_t *processes, enum process_order order)
-{
-	size_t n = json_array_size(processes);
-	_cleanup_free_ struct sorted *sorted = calloc(n + 1, sizeof(*sorted));
-	int r = 0;
-
-	if (!sorted)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		json_t *process = json_incref(json_array_get(processes, i));
-
-		sorted[i] = (struct sorted){ process, rank_of(process, order), i };
-	}
-	qsort(sorted, n, sizeof(*sorted), compare_rank);
-	for (size_t i = 0; i < n; i++)
-		if (json_array_set_new(processes, i, sorted[i].process) < 0)
-			r = -ENOMEM;
-	return r;
-}
-
-int document_select(json_t *document, const struct selection *selection)
-{
-	json_t *processes = json_object_get(document, "processes");
-
-	remove_others(processes, selection);
+	remove_others(json_object_get(document, "processes"), selection);
 	remove_others(json_object_get(document, "traced"), selection);
 	remove_others(json_object_get(document, "allocations"), selection);
 	remove_others(json_object_get(json_object_get(document, "node"), "workloads"), selection);
-	return selection->order == ORDER_NONE ? 0 : sort_document(processes, selection->order);
 }
 
 uint32_t document_claimants(const json_t *document, const char *job)

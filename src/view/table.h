@@ -14,6 +14,8 @@
 #include "base/strbuf.h"
 #include "view/view.h"
 
+#define TABLE_SIMULATED "SIMULATED DATA: these GPUs do not exist."
+
 enum table_colour { COLOUR_NONE, COLOUR_HEAD, COLOUR_GOOD, COLOUR_WARN, COLOUR_BAD, COLOUR_DIM, COLOURS };
 
 struct table_column {

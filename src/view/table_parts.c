@@ -23,7 +23,7 @@ bool entity_number(const struct entity *e, enum gpu_metric row, double *ret_valu
 void table_simulated(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
 	if (s->simulated)
-		table_line(options, out, COLOUR_WARN, "SIMULATED DATA: these GPUs do not exist.");
+		table_line(options, out, COLOUR_WARN, TABLE_SIMULATED);
 }
 
 void table_nothing(const struct snapshot *s, const char *what, const struct table_options *options,

@@ -3,6 +3,7 @@
 """The commands for people: with an agent, without one, on a terminal, into a pipe."""
 import concurrent.futures
 import contextlib
+import csv
 import fcntl
 import http.server
 import json
@@ -741,6 +742,40 @@ def test_doctor_shows_what_is_wrong_first():
     equal({line.split()[0] for line in quiet.stdout.splitlines() if not line.startswith(" ")}, {"FAILED", "warning"})
     equal((out.returncode, quiet.returncode), (1, 1))
     assert re.search(r"^FAILED +devices .*lost", out.stdout, re.M), out.stdout
+
+
+def test_rows_and_columns():
+    with Agent(scenario="node-mig") as agent:
+        document = json.loads(agent.cli("gpus", "--json").stdout)
+        out = agent.cli("gpus", "--csv", "--columns", "gpu,gi,memory_total_bytes,profile")
+        instances = [(gpu, instance) for gpu in document["gpus"] for instance in [None, *gpu["mig"]]]
+        assert len(instances) > len(document["gpus"]) > 1, instances
+        # Unknown is empty: GPUs have no profile, and no GPU instance.
+        equal(list(csv.reader(out.stdout.splitlines()))[1:],
+              [[str(gpu["gpu"]), *("" if value is None else str(value) for value in (instance["gi"], instance["memory_total_bytes"], instance["profile"]))] if instance else
+               [str(gpu["gpu"]), "", str(gpu["memory_total_bytes"]), ""] for gpu, instance in instances])
+        contains(out.stderr, "SIMULATED")
+        contains(agent.cli("gpus", "--columns", "gpu,memory_total_bytes").stdout, "SIMULATED")
+        names = next(csv.reader(agent.cli("gpus", "--csv").stdout.splitlines()))
+        assert {"gpu", "uuid", "utilization_ratio.gpu", "clock_hertz.sm", "profile"} <= set(names), names
+
+        largest = max(gpu["gpu"] for gpu in document["gpus"])
+        for flags, indexes in ((["--filter", f"gpu<{largest}", "--sort", "gpu"], list(range(largest))[::-1]), (["--filter", "gpu=1"], [1]),
+                               (["--filter", "gpu=1,gpu!=1"], []), (["--sort", "+gpu"], list(range(largest + 1)))):
+            equal([gpu["gpu"] for gpu in json.loads(agent.cli("gpus", "--json", *flags).stdout)["gpus"]], indexes, flags)
+        equal(re.findall(r"^ +(\d+)  ", agent.cli("gpus", "--filter", "gpu=1").stdout, re.M), ["1"], "the table's GPUs")
+        for flags, words in ((["--columns", "gpu,memory_totl_bytes"], 'nothing here has a field "memory_totl_bytes": did you mean memory_total_bytes?'),
+                             (["--filter", "gpu"], "--filter cannot be"), (["--csv", "--json"], "leave one of them out"), (["--sort", "a,,b"], "--sort cannot be")):
+            out = agent.cli("gpus", *flags)
+            equal((out.returncode, out.stdout), (2, ""), flags)
+            contains(out.stderr, words)
+    with Agent() as agent:
+        processes = json.loads(agent.cli("ps", "--json", "--sort", "memory", "--filter", "gpu=0,memory_bytes>1GiB").stdout)["processes"]
+        sizes = [process["memory_bytes"] for process in processes]
+        assert sizes == sorted(sizes, reverse=True) and len(sizes) > 1 and min(sizes) > 2**30, sizes
+        equal({process["gpu"] for process in processes}, {0})
+        groups = json.loads(agent.cli("ps", "--json", "--by", "user").stdout)["groups"]
+        equal(agent.cli("ps", "--csv", "--by", "user", "--columns", "processes").stdout, "processes\n" + "".join(f"{group['processes']}\n" for group in groups))
 
 
 def test_colours_are_as_asked_for():
