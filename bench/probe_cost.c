@@ -29,6 +29,7 @@
 #include "trace/attach.h"
 #include "trace/engine.h"
 #include "trace/kernel_sites.h"
+#include "trace/list.h"
 #include "trace/ring.h"
 
 enum {

@@ -15,28 +15,30 @@ SECONDS = 3
 MIB = 1 << 20
 
 
-def spent(pid):
-    """(CPU seconds, greatest resident bytes)"""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
+def peak_of(pid):
+    """Greatest resident bytes; 0: it has ended."""
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        (peak,) = [int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM")]
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), peak
+        return max([int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM")], default=0)
 
 
 def traced(*flags):
-    """Of the tracer: (CPU seconds, greatest resident bytes), and the calls of the program."""
-    env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath(SIM), GPUSONDE_SIM_CUDA_KERNEL_US="0")
-    with tempfile.TemporaryDirectory() as tmp, subprocess.Popen([f"{SIM}/spin", "__cudaLaunchKernel", "--seconds", str(SECONDS + 2)], env=env,
-                                                                stdout=subprocess.PIPE) as program:
-        command = [f"{BUILD}/gpusonde", "trace", "--socket=none", "--json", f"--output={tmp}/json", *flags, "-p", str(program.pid)]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as tracer:
-            time.sleep(SECONDS)
-            cost = spent(tracer.pid)
-            tracer.terminate()
+    """Of the tracer: (CPU seconds, greatest resident bytes), and the calls of the program that it has counted."""
+    env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath(SIM), GPUSONDE_SIM_CUDA_KERNEL_US="0", GPUSONDE_NVML_LIBRARY=os.path.abspath(f"{BUILD}/sim/libnvidia-ml.so.1"))
+    with tempfile.TemporaryDirectory() as tmp, subprocess.Popen([f"{SIM}/spin", "__cudaLaunchKernel", "--seconds", "60"], env=env, stdout=subprocess.DEVNULL,
+                                                                stderr=subprocess.DEVNULL) as program:
+        command = [f"{BUILD}/gpusonde", "trace", "--socket=none", "--json", f"--output={tmp}/json", f"--duration={SECONDS}s", *flags, "-p", str(program.pid)]
+        tracer = subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL) # pylint: disable=consider-using-with
+        peak, ended = 0, None
+        while not ended:
+            peak = max(peak, peak_of(tracer.pid))
+            time.sleep(0.05)
+            pid, _, usage = os.wait4(tracer.pid, os.WNOHANG)
+            ended = usage if pid else None
+        tracer.returncode = 0
+        program.kill()
         with open(f"{tmp}/json", encoding="utf-8") as file:
             calls = sum(call["count"] for call in json.load(file)["calls"])
-    return *cost, calls
+    return ended.ru_utime + ended.ru_stime, peak, calls
 
 
 def run():
@@ -52,9 +54,9 @@ def run():
         with open(path, "rb") as file:
             timeline = perfetto.read(file.read(), whole=False)
     lost = sum(int(i.name.split()[0]) for i in timeline.instants if i.name.endswith("events lost"))
-    slices = len(timeline.named("__cudaLaunchKernel"))
-    yield Row("launches of a core that does nothing else, a second", calls / SECONDS, "{:,.0f}")
-    yield Row("of them in the file or said to be lost, share", (slices + lost) / calls, "{:.3f}")
+    slices = len([s for s in timeline.slices if s.track.kind == "thread"])
+    yield Row("calls of a core that does nothing else, a second", calls / SECONDS, "{:,.0f}")
+    yield Row("of them in the file or said to be lost, share", (slices + lost) / calls, "{:.6f}", at_least=1)
     yield Row("of them said to be lost, share", lost / calls, "{:.3f}")
     yield Row("gpusonde trace: ns of CPU time more for an event with a timeline", (cpu / slices - without / events) * 1e9, "{:.0f}")
     yield Row("gpusonde trace: bytes in the file for an event", size / slices, "{:.1f}", at_most=12)

@@ -31,7 +31,8 @@ struct sink {
 	/* Set by the list: */
 	int64_t used_ns; /* in this turn, including excess time of earlier turns */
 	uint64_t taken, lost; /* events or spans, total */
-	uint64_t unreported; /* lost, and not yet reported to the sink */
+	uint64_t refused; /* of the lost: those that the sink itself dropped */
+	uint64_t unreported; /* of the others, those that are not yet reported to the sink */
 };
 
 /* May the sink be called? If not, the event is counted as lost. */
@@ -54,10 +55,12 @@ static inline void sink_leave(struct sink *sink, int r, int64_t begin_ns)
 {
 	if (sink->turn_ns != 0)
 		sink->used_ns += clock_mono_ns() - begin_ns;
-	if (r < 0)
+	if (r < 0) {
 		sink->lost++;
-	else
+		sink->refused++;
+	} else {
 		sink->taken++;
+	}
 }
 
 /* Starts a turn and returns how many to report as lost in the previous turn for lack of time. */

@@ -134,7 +134,8 @@ static void analyse(struct tracer *tracer, const struct snapshot *node)
 	record_write_last(tracer->record, new);
 }
 
-static void process_snapshot(struct tracer *tracer)
+/* Recordings begin and end when all that was called has come, or is known to be lost. */
+static void take_second(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
 	struct snapshot *snapshot = TAKE_PTR(tracer->fed);
@@ -142,6 +143,7 @@ static void process_snapshot(struct tracer *tracer)
 	pthread_mutex_unlock(&tracer->lock);
 	if (snapshot)
 		pipeline_set_node(tracer->pipeline, snapshot);
+	trace_engine_collect(tracer->engine);
 	if (tracer->analysis)
 		analyse(tracer, snapshot);
 	record_tick(tracer->record, snapshot);
@@ -211,8 +213,7 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 	struct trace_view *view;
 	int r;
 
-	process_snapshot(tracer);
-	trace_engine_collect(tracer->engine);
+	take_second(tracer);
 	r = pipeline_view(tracer->pipeline, tracer->engine, tracer->not_carried, &view);
 	if (r == 0) {
 		view->findings = TAKE_PTR(tracer->findings);

@@ -183,7 +183,7 @@ struct trace_control {
 	__u32 version; /* TRACE_VERSION of the kernel side */
 	__u32 stack_shift; /* of 1 << this many events one has a stack; at most TRACE_FLAG_SAMPLED_BITS */
 	__u32 stack_kinds; /* enum trace_stack_kind */
-	__u32 pad;
+	__u32 ended; /* 1: calls are no longer seen; user space sets it before it reads the last of them */
 	__u64 gone_ns; /* the latest gone_ns of all specs */
 	/*
 	 * Byte (tgid modulo TRACE_ACTIVE) is set to 1 when a process makes a call, so that user space reads

@@ -406,7 +406,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	struct frame *frame;
 	__u32 enclosing = 0;
 
-	if (!ctl || !spec)
+	if (!ctl || !spec || ctl->ended)
 		return 0;
 	thread = thread_get(c, ctl, id);
 	if (!thread)
@@ -472,7 +472,7 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	struct frame *frame = NULL;
 	__u32 call;
 
-	if (!ctl)
+	if (!ctl || ctl->ended)
 		return 0;
 	if (thread)
 		registers_keep(ctx, ctl, thread, 0);

@@ -15,8 +15,8 @@
 #include "cmd/cmd.h"
 #include "cmd/output.h"
 #include "elf/elf.h"
-#include "trace/engine.h"
 #include "trace/kernel_sites.h"
+#include "trace/list.h"
 #include "view/table.h"
 
 #if defined(__x86_64__)

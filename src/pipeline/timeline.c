@@ -77,6 +77,19 @@ static void forget_tracks(struct trace_timeline *t)
 	timeline_works_forget(t);
 }
 
+/* What had no room since it was last said. */
+static void say_dropped(struct trace_timeline *t)
+{
+	uint64_t dropped = trace_timeline_missing(t).dropped;
+	char text[64];
+
+	if (dropped == t->dropped_said)
+		return;
+	snprintf(text, sizeof(text), "%" PRIu64 " events did not fit", dropped - t->dropped_said);
+	t->dropped_said = dropped;
+	trace_timeline_say(t, text);
+}
+
 void trace_timeline_begin(struct trace_timeline *t)
 {
 	trace_timeline_collect(t);
@@ -87,6 +100,7 @@ void trace_timeline_collect(struct trace_timeline *t)
 {
 	timeline_clocks(t);
 	timeline_add_waiting(t, false);
+	say_dropped(t);
 	timeline_flush(t->timeline);
 	timeline_stacks_again(t);
 	if (timeline_fill(t->timeline) > FORGET_AT)
@@ -95,8 +109,13 @@ void trace_timeline_collect(struct trace_timeline *t)
 
 int trace_timeline_finish(struct trace_timeline *t)
 {
+	uint64_t late = sink_turn(&t->sink.sink);
+
+	if (late > 0)
+		timeline_lost(late, t);
 	timeline_add_waiting(t, true);
 	trace_timeline_gpus_end(t);
+	say_dropped(t);
 	return timeline_flush(t->timeline);
 }
 
@@ -104,7 +123,7 @@ struct trace_timeline_missing trace_timeline_missing(const struct trace_timeline
 {
 	struct trace_timeline_missing missing = t->missing;
 
-	missing.dropped += t->sink.sink.lost + t->spans.sink.lost;
+	missing.dropped += t->sink.sink.refused + t->spans.sink.refused;
 	return missing;
 }
 

@@ -72,6 +72,7 @@ struct trace_timeline {
 	bool xids_begun;
 	struct timeline_works *works; /* NULL: no true times are told */
 	struct trace_timeline_missing missing;
+	uint64_t dropped_said; /* of missing.dropped */
 };
 
 static inline struct timeline_process *timeline_process_at(const struct trace_timeline *t, uint32_t index)

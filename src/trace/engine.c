@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <syslog.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <linux/membarrier.h>
 
 #include "base/clock.h"
 #include "helper/helper.h"
@@ -333,6 +335,16 @@ int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const cha
 }
 
 /* ---- collecting ---- */
+
+void trace_engine_end(struct trace_engine *engine)
+{
+	const struct timespec moment = { 0, 20 * NSEC_PER_MSEC };
+
+	__atomic_store_n(&engine->control->ended, 1, __ATOMIC_SEQ_CST);
+	/* Waits for an RCU grace period (kernel/sched/membarrier.c), and so for every program that runs. */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
+		nanosleep(&moment, NULL);
+}
 
 /* Reads the name from /proc, since the PROCESS event was lost. */
 static void read_name(struct sums_process *process)

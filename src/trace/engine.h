@@ -168,6 +168,11 @@ DEFINE_CLEANUP(struct trace_engine *, trace_engine_free, trace_engine_freep)
  */
 struct event_sinks *trace_engine_sinks(struct trace_engine *engine);
 
+/*
+ * The end of tracing: no call is seen from here on. After the next collection all events of those that were
+ * have been delivered, or are counted as lost, and the sums are of the same calls.
+ */
+void trace_engine_end(struct trace_engine *engine);
 /* Drains the ring, reads sums of processes that were active. Drops those that had ended by the last time. */
 int trace_engine_collect(struct trace_engine *engine);
 /* Delivers the events in the ring now, for callers that cannot wait for latency_ns. */
@@ -213,38 +218,3 @@ void trace_sum_add_code(struct trace_sum *sum, int32_t code, uint64_t count);
  * middle.
  */
 uint64_t trace_sum_below(const struct trace_sum *sum, uint64_t bound_ns);
-
-/*
- * The probes of a file, chosen or refused, for "gpusonde probes". Newer versions of probed functions are
- * listed as refused.
- */
-struct trace_listing {
-	/*
-	 * or the one that @symbol is a newer version of, which is never chosen; NULL: of @user or @pattern
-	 */
-	const struct probe *probe;
-	unsigned user; /* which of the user's probes matches it, from 1; 0: none */
-	uint8_t pattern; /* which pattern (trace/pattern.h), from 1; 0: none */
-	const char *symbol; /* valid in the callback only */
-	struct site site;
-	uint64_t file_offset;
-	/*
-	 * Not chosen, since the driver's calls within it are probed instead. A call of the runtime that makes
-	 * no call of the driver (invalid arguments, a driver that is too old) is not seen.
-	 */
-	bool left_to_driver;
-};
-/*
- * Analyses at most TRACE_LIST_CODE_MAX bytes of code, for about TRACE_LIST_CPU_NS of CPU time: entry points
- * that are left then are listed as refused, with that reason. -E2BIG: the file has more probed functions than
- * any library, or so many symbols that none of these was found in time.
- */
-#define TRACE_LIST_CPU_NS (INT64_C(900) * 1000 * 1000)
-enum {
-	TRACE_LIST_CODE_MAX = 1 << 20,
-	TRACE_LIST_USER_CODE_MAX = 32 << 20, /* of functions that the user names and that patterns find */
-};
-/* *ret_more may be NULL. */
-int trace_list_sites(int fd, const struct site_query *query,
-		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata,
-		     struct site_more *ret_more);

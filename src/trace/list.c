@@ -4,6 +4,8 @@
  * safe by the code (trace/site.h) and, as far as the file's symbols show, is reached only by calls of its own
  * function.
  */
+#include "trace/list.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +16,6 @@
 #include "base/hashmap.h"
 #include "base/macro.h"
 #include "elf/elf.h"
-#include "trace/engine.h"
 #include "trace/pattern.h"
 
 enum {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "trace/engine.h"
+#include "trace/list.h"
 #include "trace/pattern.h"
 
 struct growing {

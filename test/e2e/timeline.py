@@ -390,12 +390,44 @@ def test_lost():
         timeline = perfetto_of(f"{tmp}/x.pftrace")
     calls = counted(sums)["__cudaLaunchKernel"]
     equal(calls, 400000)
-    marks = [int(i.name.split()[0]) for i in timeline.instants if i.name.endswith("events lost")]
-    if not marks:
+    lost, events = lost_in(timeline), sums["events"]
+    equal((lost, events["received"] + events["dropped"]), (events["dropped"], events["produced"]))
+    if not lost:
         raise Skip("nothing was lost on this machine")
-    contains(done.stderr, f"{sum(marks)} events were lost")
+    contains(done.stderr, f"{lost} events were lost")
     launches = [s for s in timeline.slices if s.track.kind == "thread" and "LaunchKernel" in s.name]
-    assert len(launches) + sum(marks) >= calls, f"{len(launches)} slices and {sum(marks)} lost of {calls}"
+    # What else may be lost: the program's end, a kernel's name, that a function was called for the first time.
+    assert 0 <= len(launches) + lost - calls <= events["produced"] - sum(counted(sums).values()), f"{len(launches)} slices and {lost} lost of {calls}"
+
+
+def lost_in(timeline):
+    return sum(int(i.name.split()[0]) for i in timeline.instants if i.name.endswith("events lost"))
+
+
+def test_ended_while_it_runs():
+    """Threads that launch as fast as they can when tracing ends: what is counted is in the file, to the call, or said to be lost."""
+    tracing()
+    for round_ in range(4):
+        with tempfile.TemporaryDirectory() as tmp, subprocess.Popen([f"{SIM}/spin", "__cudaLaunchKernel", "--threads", "3", "--seconds", "120"], env=ENV,
+                                                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+            path = f"{tmp}/x.pftrace"
+            with subprocess.Popen([GPUSONDE, "trace", "--socket=none", "--json", f"--output={tmp}/sums", f"--timeline={path}", "-p", str(program.pid)], env=ENV,
+                                  stderr=subprocess.PIPE, text=True) as tracer:
+                wait_for(lambda: tracer.poll() is not None or (os.path.exists(path) and os.path.getsize(path) > 100_000), "some of the timeline") # noqa: B023
+                tracer.terminate()
+                said = tracer.stderr.read()
+            program.kill()
+            equal(tracer.returncode, 0, said)
+            with open(f"{tmp}/sums", encoding="utf-8") as file:
+                sums = json.load(file)
+            timeline = perfetto_of(path)
+        calls, found, lost, events = counted(sums), calls_of(timeline), lost_in(timeline), sums["events"]
+        assert calls["__cudaLaunchKernel"] > 10_000, calls
+        equal((events["received"] + events["dropped"], lost), (events["produced"], events["dropped"]), f"round {round_}")
+        if lost == 0:
+            equal({call: found[call] for call in calls}, dict(calls), f"round {round_}")
+        else:
+            assert 0 <= sum(found.values()) + lost - sum(calls.values()) <= events["produced"] - sum(calls.values()), f"{found}, {lost} lost, of {calls}"
 
 
 def test_hostile_names():

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "file.h"
-#include "trace/engine.h"
+#include "trace/list.h"
 
 struct listing {
 	size_t size;

@@ -15,7 +15,7 @@
 #include "proc/maps.h"
 #include "proc/mounts.h"
 #include "python/find.h"
-#include "trace/engine.h"
+#include "trace/list.h"
 #include "view/table.h"
 
 /* A layer of libraries, and how its figures are asked for. */

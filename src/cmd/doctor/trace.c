@@ -16,6 +16,7 @@
 #include "proc/capabilities.h"
 #include "trace/engine.h"
 #include "trace/kernel_sites.h"
+#include "trace/list.h"
 #include "trace/target.h"
 
 /* include/uapi/linux/magic.h */

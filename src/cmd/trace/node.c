@@ -67,7 +67,8 @@ static int begin_collecting(struct trace_node *node, sd_event *event)
 			break;
 		r = sd_event_run(event, STEP_NS / NSEC_PER_USEC);
 	}
-	return r < 0 ? r : 0;
+	/* A signal has ended the loop. */
+	return r == -ESTALE ? -EINTR : MIN(r, 0);
 }
 
 int trace_node_new(sd_event *event, const struct options *options, struct trace_node **ret_node)

@@ -662,6 +662,8 @@ static int trace_finish(struct tracing *t)
 {
 	int wrote, r = 0;
 
+	/* The sums, the timeline and what is said to be lost are of the same calls. */
+	trace_engine_end(t->engine);
 	if (t->kernels)
 		trace_kernels_settle(t->kernels, t->engine);
 	collect(t);

@@ -201,6 +201,7 @@ static void a_full_sink_loses_its_own_only(_unused_ void **state)
 	assert_int_equal(full.n, 5);
 	assert_heard(&full, 0, 1, 5);
 	assert_int_equal(sinks[0].sink.lost, 15);
+	assert_int_equal(sinks[0].sink.refused, 15);
 	assert_int_equal(sinks[1].sink.lost, 20);
 	assert_int_equal(sinks[1].sink.taken, 0);
 	assert_int_equal(other.n, 20);
@@ -235,6 +236,7 @@ static void a_slow_sink_blocks_nobody(_unused_ void **state)
 	assert_int_equal(slow.n, 6);
 	assert_int_equal(sinks[0].sink.taken, 5);
 	assert_int_equal(sinks[0].sink.lost, 35);
+	assert_int_equal(sinks[0].sink.refused, 0); /* that it was late is told */
 	assert_int_equal(other.n, 40);
 	assert_heard(&other, 0, 1, 40);
 	assert_int_equal(sinks[1].sink.lost, 0);

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "elf/image.h"
-#include "trace/engine.h"
+#include "trace/list.h"
 
 static const bool both[PROBE_LIBRARIES] = { [PROBE_CUDA] = true, [PROBE_CUDART] = true };
 

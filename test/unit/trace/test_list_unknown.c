@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 #include "elf/image.h"
-#include "trace/engine.h"
+#include "trace/list.h"
 
 enum { FIRST = 0x80, SECOND = 0xc0 };
 
