@@ -53,7 +53,7 @@ TEST_PACKAGES = $(if $(CROSS),libcmocka-dev:$(CROSS),$(NATIVE_TEST_PACKAGES))
 NATIVE_TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-yaml python3-prometheus-client protobuf-compiler \
 	curl atop prometheus qemu-system-x86 qemu-system-arm busybox-static runc systemd dbus debootstrap musl-tools
 # Large, or wanted by single tests that skip without: installed for CI only.
-CI_PACKAGES = python3-torch zsh fish $(DEB_PACKAGES) $(RPM_PACKAGES)
+CI_PACKAGES = python3-torch zsh fish chromium-headless-shell node-typescript $(DEB_PACKAGES) $(RPM_PACKAGES)
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 DEB_PACKAGES = debhelper dpkg-dev lintian
 RPM_PACKAGES = rpm

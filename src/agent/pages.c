@@ -82,6 +82,17 @@ JSON_PAGE(get_kernels, JSON_KERNELS)
 JSON_PAGE(get_events, JSON_EVENTS)
 JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
 
+static int get_plain(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+	struct snapshot *snapshot = collector_snapshot(agent->collector);
+	int r = view_html(snapshot, &reply->body);
+
+	reply->content_type = "text/html; charset=utf-8";
+	snapshot_unref(snapshot);
+	return r;
+}
+
 static int render_stacks(const struct stack_page *page, int format, struct http_reply *reply)
 {
 	switch (format) {

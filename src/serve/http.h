@@ -39,6 +39,7 @@ struct http_request {
 	enum http_method method;
 	const char *path;
 	const char *accept; /* Accept header or NULL */
+	const char *accept_encoding; /* the same */
 	bool local; /* received over the UNIX socket */
 	int variant; /* what the route's variant() returned */
 	/* Value of a query argument, NULL if absent. Valid during the call. */
@@ -56,11 +57,19 @@ struct http_age {
 struct http_reply {
 	unsigned status; /* default 200 */
 	const char *content_type; /* static string */
+	/*
+	 * Static strings, or NULL: Content-Encoding; ETag: then the page may be kept, and be asked for by it.
+	 */
+	const char *encoding, *tag;
 	struct http_age age;
 	struct strbuf body;
 };
 
-/* What is different about pages that stand in for those of other programs. May be NULL in a route. */
+struct http_header {
+	const char *name, *value;
+};
+
+/* What is different about pages that people or other programs know otherwise. May be NULL in a route. */
 struct http_manner {
 	/*
 	 * Plain text of a 405, without a header Allow, for every method that the route does not have, HEAD
@@ -68,6 +77,7 @@ struct http_manner {
 	 */
 	const char *method_refused;
 	const char *failed; /* plain text of a 500; NULL: as other pages */
+	const struct http_header *headers; /* of all of its replies; ends with name NULL; NULL: none */
 	/* A cached page is made again after so long, even in the same generation; 0: it is not. */
 	int64_t max_age_ns;
 	/* The reply if the route's variant() returned -1; NULL: the route's handle(). */

@@ -141,8 +141,10 @@ struct page *pages_begin(struct pages *pages, int slot)
 		strbuf_reset(&page->body);
 	else
 		page = page_new(pages);
-	if (page)
+	if (page) {
 		page->slot = s;
+		page->tag = NULL;
+	}
 	return page;
 }
 
@@ -160,6 +162,12 @@ static int make_response(struct page *page, unsigned status)
 	return 0;
 }
 
+/* @value NULL: none. */
+static bool add_header(struct page *page, const char *name, const char *value)
+{
+	return !value || MHD_add_response_header(page->response, name, value) == MHD_YES;
+}
+
 int pages_publish(struct page *page, unsigned status, const char *content_type, uint64_t generation)
 {
 	int r = make_response(page, status);
@@ -167,9 +175,10 @@ int pages_publish(struct page *page, unsigned status, const char *content_type, 
 	if (r < 0)
 		return r;
 	page->generation = generation;
-	if (MHD_add_response_header(page->response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) != MHD_YES ||
-	    MHD_add_response_header(page->response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") != MHD_YES ||
-	    MHD_add_response_header(page->response, "X-Content-Type-Options", "nosniff") != MHD_YES) {
+	if (!add_header(page, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) ||
+	    !add_header(page, MHD_HTTP_HEADER_CACHE_CONTROL, page->tag ? "no-cache" : "no-store") ||
+	    !add_header(page, MHD_HTTP_HEADER_ETAG, page->tag) ||
+	    !add_header(page, "X-Content-Type-Options", "nosniff")) {
 		MHD_destroy_response(page->response);
 		return -ENOMEM;
 	}

@@ -33,6 +33,7 @@ enum { PAGES_OLD = 8, PAGES_BYTES_MAX = 16 << 20 };
 struct page {
 	struct MHD_Response *response;
 	unsigned status;
+	const char *tag; /* static; ETag, to be set before it is published; NULL: nobody may keep it */
 	uint64_t generation;
 	int64_t made_ns;
 	struct strbuf body;

@@ -142,6 +142,18 @@ static void add_age(struct MHD_Response *response, const struct http_age *age)
 	MHD_add_response_header(response, "X-Gpusonde-Time", text);
 }
 
+static void add_headers(struct MHD_Response *response, const struct http_route *route,
+			const struct http_reply *reply)
+{
+	const struct http_header *header = route->manner ? route->manner->headers : NULL;
+
+	for (; header && header->name; header++)
+		MHD_add_response_header(response, header->name, header->value);
+	if (reply->encoding)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, reply->encoding);
+	add_age(response, &reply->age);
+}
+
 /* Renders a page. @slot as for pages_begin(). */
 static int render(struct http *http, const struct http_route *route, const struct http_request *request,
 		  int slot, uint64_t generation, struct page **ret_page)
@@ -164,10 +176,11 @@ static int render(struct http *http, const struct http_route *route, const struc
 		pages_discard(page);
 		return r < 0 ? r : -r;
 	}
+	page->tag = reply.tag;
 	r = pages_publish(page, reply.status, reply.content_type, generation);
 	if (r < 0)
 		return r;
-	add_age(page->response, &reply.age);
+	add_headers(page->response, route, &reply);
 	*ret_page = page;
 	return 0;
 }
@@ -199,6 +212,27 @@ static int filter(struct http *http, const struct http_route *route, const struc
 	return r;
 }
 
+/* Whether the client has kept this very page. A proxy may have made its tag a weak one. */
+static bool is_kept(struct MHD_Connection *connection, const struct page *page)
+{
+	const char *kept =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
+
+	return page->tag && kept && page->status == MHD_HTTP_OK && strstr(kept, page->tag);
+}
+
+/* 304, for a client that has the page. */
+static int not_modified(struct http *http, const struct page *page, struct page **ret_part)
+{
+	struct page *part = pages_begin(&http->pages, -1);
+
+	if (!part)
+		return -ENOMEM;
+	part->tag = page->tag;
+	*ret_part = part;
+	return pages_publish(part, MHD_HTTP_NOT_MODIFIED, http_plain_text, 0);
+}
+
 /* Sends the page, of which we hold a reference unless it has a slot, or the part of it that was asked for. */
 static enum MHD_Result send_part(struct http *http, struct MHD_Connection *connection, struct conn *conn,
 				 const struct http_route *route, const struct http_request *request,
@@ -206,7 +240,8 @@ static enum MHD_Result send_part(struct http *http, struct MHD_Connection *conne
 {
 	enum MHD_Result queued;
 	struct page *part;
-	int r = filter(http, route, request, page, &part);
+	int r = is_kept(connection, page) ? not_modified(http, page, &part) :
+					    filter(http, route, request, page, &part);
 
 	if (r == -ENOBUFS)
 		queued = refuse(http, connection, conn, MHD_HTTP_SERVICE_UNAVAILABLE, NULL);
@@ -312,6 +347,8 @@ static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connec
 		.method = method_bit(method),
 		.path = target_path(url),
 		.accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT),
+		.accept_encoding = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							       MHD_HTTP_HEADER_ACCEPT_ENCODING),
 		.local = is_local(conn),
 		.argument = argument,
 		.priv = connection,

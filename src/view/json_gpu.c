@@ -3,6 +3,7 @@
 
 #include "model/xid.h"
 #include "view/shown.h"
+#include "view/view.h"
 
 /* Number of processes listed here; null if the list is incomplete. */
 static json_t *processes_live(const struct entity *e)
@@ -27,6 +28,26 @@ static json_t *sources_of(struct json_maker *j, const struct entity *e)
 	return list;
 }
 
+/* The first has the state that tables show; those of a GPU that is gone or stale are not current. */
+static json_t *warnings_of(struct json_maker *j, const struct entity *e)
+{
+	json_t *list = json_array();
+	struct gpu_warning warning;
+
+	for (unsigned i = 0; i < GPU_WARNINGS; i++) {
+		json_t *object;
+
+		if (!gpu_warning(e, i, &warning))
+			continue;
+		object = json_object();
+		json_put(j, object, "state", json_text(warning.state));
+		json_put(j, object, "severe", json_boolean(warning.severe));
+		json_put(j, object, "text", json_text(warning.text));
+		json_push(j, list, object);
+	}
+	return list;
+}
+
 /* Whether the numbers that follow are current. */
 static void add_state(struct json_maker *j, json_t *object, const struct entity *e)
 {
@@ -40,6 +61,7 @@ static void add_state(struct json_maker *j, json_t *object, const struct entity 
 	json_put(j, object, "processes_live", processes_live(e));
 	json_put(j, object, "unhealthy_by_allocatable", unhealthy(e, HEALTH_ALLOCATABLE));
 	json_put(j, object, "unhealthy_by_pod_status", unhealthy(e, HEALTH_POD_STATUS));
+	json_put(j, object, "warnings", warnings_of(j, e));
 }
 
 static void add_numbers(struct json_maker *j, json_t *object, const struct entity *e)

@@ -317,6 +317,8 @@ int table_write(const struct table *table, const struct table_options *options, 
 
 	if (table->failed)
 		return -ENOMEM;
+	if (options->html)
+		return html_table(table, out);
 	arrange(table, options->width, &layout);
 	for (unsigned i = 0; i < table->columns_n; i++)
 		write_cell(&w, i, table->columns[i].title, text_width(table->columns[i].title), COLOUR_HEAD,
@@ -379,6 +381,20 @@ static void add_wrapped(struct strbuf *out, const char *text, unsigned width)
 	}
 }
 
+static void write_text(const struct table_options *options, struct strbuf *out, enum table_colour colour,
+		       const char *text, bool cut)
+{
+	if (options->colour)
+		strbuf_adds(out, colour_codes[colour]);
+	if (cut)
+		add_cut(out, text, options->width ? options->width : UINT_MAX);
+	else
+		add_wrapped(out, text, options->width);
+	if (options->colour && colour != COLOUR_NONE)
+		strbuf_adds(out, COLOUR_END);
+	strbuf_addc(out, '\n');
+}
+
 static void write_line(const struct table_options *options, struct strbuf *out, enum table_colour colour,
 		       const char *text, bool cut)
 {
@@ -386,15 +402,10 @@ static void write_line(const struct table_options *options, struct strbuf *out, 
 
 	strbuf_init(&clean, 0);
 	text_clean(&clean, text);
-	if (options->colour)
-		strbuf_adds(out, colour_codes[colour]);
-	if (clean.data && cut)
-		add_cut(out, clean.data, options->width ? options->width : UINT_MAX);
-	else if (clean.data)
-		add_wrapped(out, clean.data, options->width);
-	if (options->colour && colour != COLOUR_NONE)
-		strbuf_adds(out, COLOUR_END);
-	strbuf_addc(out, '\n');
+	if (options->html)
+		html_line(out, colour, clean.data ? clean.data : "");
+	else
+		write_text(options, out, colour, clean.data ? clean.data : "", cut);
 	if (clean.failed)
 		out->failed = true;
 	strbuf_done(&clean);

@@ -49,6 +49,10 @@ void table_done(struct table *table);
 void table_cell(struct table *table, enum table_colour colour, const char *text);
 void table_cellf(struct table *table, enum table_colour colour, const char *fmt, ...) _printf_(3, 4);
 
+/* As elements of HTML; these two are called by those below with options->html. */
+int html_table(const struct table *table, struct strbuf *out);
+void html_line(struct strbuf *out, enum table_colour colour, const char *text);
+
 /* Writes the title line and rows. 0, or -ENOMEM/-E2BIG. */
 int table_write(const struct table *table, const struct table_options *options, struct strbuf *out);
 

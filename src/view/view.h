@@ -73,6 +73,7 @@ int view_atop_stats(const struct snapshot *snapshot, unsigned version, uint64_t 
 /* Tables, from this program's own snapshot or an agent's (snapshot_read.h). */
 struct table_options {
 	bool colour;
+	bool html; /* elements instead of lines; then neither colour nor width counts */
 	unsigned width; /* 0: unlimited */
 	unsigned last; /* of processes: utilisation over recent_seconds[last - 1]; 0: the newest interval */
 	bool selected; /* of processes: only some are in the snapshot (view/select.h) */
@@ -100,6 +101,8 @@ int table_groups(const struct snapshot *snapshot, enum group_by by, const struct
  */
 int json_groups(const struct snapshot *snapshot, enum group_by by, json_t *document, struct strbuf *out);
 int table_node(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
+/* These tables of GPUs, processes and the node as one HTML document. */
+int view_html(const struct snapshot *snapshot, struct strbuf *out);
 
 /*
  * Kernels of the snapshot's traced processes, sorted by time; then kernels without a name, and the number of

@@ -15,6 +15,24 @@ static const struct {
 
 _Static_assert(ARRAY_SIZE(dcgm_profiles) * EXPOSITIONS <= HTTP_VARIANTS, "a cached page for each");
 
+/* Browsers name it first; programs that take anything (curl, monitoring) do not. */
+static bool shows_html(const struct http_request *request)
+{
+	return request->accept && strstr(request->accept, "text/html");
+}
+
+/* A quality of 0, which says that it must not be, is no client's that names gzip at all. */
+int asset_variant(const struct http_request *request, _unused_ void *userdata)
+{
+	return request->accept_encoding && strstr(request->accept_encoding, "gzip") ? INDEX_GZIP :
+										      INDEX_PLAIN;
+}
+
+int index_variant(const struct http_request *request, void *userdata)
+{
+	return shows_html(request) && !request->local ? asset_variant(request, userdata) : (int)INDEX_LIST;
+}
+
 int metrics_variant(const struct http_request *request, _unused_ void *userdata)
 {
 	return (int)exposition_negotiate(request->accept);
@@ -150,6 +168,24 @@ static int container_part(const struct http_request *request, const struct strbu
 #define GO_FAILED "internal server error"
 /* Their headers say how old the data are. */
 #define AGED_NS NSEC_PER_SEC
+
+/* Nothing but these files is ever loaded, and no script stands in a page. */
+#define PAGE_HEADERS                                                                  \
+	{ "Content-Security-Policy",                                                  \
+	  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " \
+	  "connect-src 'self'; base-uri 'none'; form-action 'none'; "                 \
+	  "frame-ancestors 'self'" },                                                 \
+	{                                                                             \
+		"Referrer-Policy", "no-referrer"                                      \
+	}
+
+static const struct http_header index_headers[] = { PAGE_HEADERS,
+						    { "Vary", "Accept, Accept-Encoding" },
+						    { 0 } };
+static const struct http_header asset_headers[] = { PAGE_HEADERS, { "Vary", "Accept-Encoding" }, { 0 } };
+
+const struct http_manner index_manner = { .headers = index_headers };
+const struct http_manner asset_manner = { .headers = asset_headers };
 
 const struct http_manner container_manner = {
 	.method_refused = GO_METHOD_REFUSED,

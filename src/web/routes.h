@@ -9,8 +9,8 @@
 #include "serve/http.h"
 #include "view/view.h"
 
-/* The manners of pages that stand in for another program's. */
-extern const struct http_manner container_manner, summary_manner, any_manner;
+/* The manners of pages that stand in for another program's; of the web page; of its files. */
+extern const struct http_manner container_manner, summary_manner, any_manner, index_manner, asset_manner;
 
 enum web_page {
 #define PAGE(path_, methods_, local_, variant_, handle_, help_) PAGE_##handle_,
@@ -21,7 +21,16 @@ enum web_page {
 
 enum web_stacks_format { STACKS_JSON, STACKS_FOLDED, STACKS_PPROF, STACKS_HTML, STACKS_FORMATS };
 
+/*
+ * Of /: what this client is sent. INDEX_LIST: that is none that shows HTML. Of a file of the web page: the
+ * same without INDEX_LIST.
+ */
+enum web_index { INDEX_LIST, INDEX_PLAIN, INDEX_GZIP };
+
 /* For http_route.variant. Numbers of variants are below HTTP_VARIANTS. */
+/* enum web_index. */
+int index_variant(const struct http_request *request, void *userdata);
+int asset_variant(const struct http_request *request, void *userdata);
 int metrics_variant(const struct http_request *request, void *userdata);
 /* -1: ?names= has an unknown value, see dcgm_refuse(). */
 int dcgm_variant(const struct http_request *request, void *userdata);

@@ -16,6 +16,7 @@
 #include "helper/message.h"
 #include "serve/atop_server.h"
 #include "serve/http.h"
+#include "page/asset.h"
 #include "web/ask.h"
 #include "web/routes.h"
 
@@ -89,6 +90,27 @@ static int get_page(struct web *web, enum web_page page, const struct http_reque
 	return r;
 }
 
+/* A file of the web page, which the agent is not asked for. */
+static int get_file(const char *path, const struct http_request *request, struct http_reply *reply)
+{
+	const struct asset *asset = asset_find(path);
+
+	if (!asset)
+		return -ENOENT;
+	reply->content_type = asset->content_type;
+	reply->tag = asset->tag;
+	if (request->variant != INDEX_GZIP)
+		return asset_unpack(asset, &reply->body);
+	reply->encoding = "gzip";
+	strbuf_add(&reply->body, asset->data, asset->bytes);
+	return 0;
+}
+
+static int get_asset(const struct http_request *request, struct http_reply *reply, _unused_ void *userdata)
+{
+	return get_file(request->path, request, reply);
+}
+
 #define PAGE(path_, methods_, local_, variant_, handle_, help_)                                          \
 	static int handle_(const struct http_request *request, struct http_reply *reply, void *userdata) \
 	{                                                                                                \
@@ -96,6 +118,8 @@ static int get_page(struct web *web, enum web_page page, const struct http_reque
 			return dcgm_refuse(reply);                                                       \
 		if (PAGE_##handle_ == PAGE_get_stacks && request->variant < 0)                           \
 			return stacks_refuse(reply);                                                     \
+		if (PAGE_##handle_ == PAGE_get_index && request->variant != INDEX_LIST)                  \
+			return get_file(ASSET_INDEX, request, reply);                                    \
 		return get_page(userdata, PAGE_##handle_, request, reply);                               \
 	}
 #include "web/routes.def"
@@ -107,6 +131,8 @@ static const struct http_route routes[] = {
 #define PAGE(path_, methods_, local_, variant_, handle_, help_) \
 	PAGE_AS(path_, methods_, local_, variant_, handle_, NULL, help_)
 #include "web/routes.def"
+#define ASSET(path_, ...) { path_, HTTP_GET, false, asset_variant, get_asset, &asset_manner },
+#include "page/assets.inc"
 	{ 0 },
 };
 

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Starts the page: header, tabs, the view that the address's hash names. */
+import { Data } from "./data.js";
+import { byId, el, setClass, setText } from "./dom.js";
+import { VIEWS } from "./views.js";
+import { state } from "./views/gpus.js";
+
+const ALWAYS = ["gpus", "node"];
+/** Without an answer for so long the page says so. */
+const OLD_MS = 5000;
+
+/** What the address's hash says: "#processes?q=python&sort=-memory". It is the only state of a view, so each is a link. */
+export class Place {
+    /** @param {() => void} changed */
+    constructor(changed) {
+        this.changed = changed;
+        this.read();
+        addEventListener("hashchange", () => {
+            this.read();
+            this.changed();
+        });
+    }
+
+    read() {
+        const [view, words] = location.hash.replace(/^#/, "").split("?");
+        this.view = VIEWS.find((v) => v.id === view) ?? VIEWS[0];
+        this.words = new URLSearchParams(words ?? "");
+    }
+
+    /** @param {string} name */
+    get(name) {
+        return this.words?.get(name) ?? "";
+    }
+
+    /** @param {Record<string, string>} words "" takes a word away @param {boolean} [quiet] not in the browser's history */
+    set(words, quiet = false) {
+        const all = new URLSearchParams(this.words);
+        for (const [name, value] of Object.entries(words)) {
+            all.delete(name);
+            if (value)
+                all.set(name, value);
+        }
+        const hash = `#${this.view?.id}${String(all) ? "?" + all : ""}`;
+        history[quiet ? "replaceState" : "pushState"](null, "", hash);
+        this.read();
+        this.changed();
+    }
+}
+
+export class App {
+    constructor() {
+        /** @type {import("./views.js").View | undefined} */
+        this.view = undefined;
+        this.update = () => {};
+        this.place = new Place(() => this.show());
+        this.data = new Data(() => this.refresh());
+        this.makeTabs();
+        this.makeTheme();
+        this.show();
+        setInterval(() => this.age(), 1000);
+    }
+
+    makeTabs() {
+        const tabs = byId("tabs");
+        tabs.append(...VIEWS.map((view) => el("a", { role: "tab", href: `#${view.id}`, id: `tab-${view.id}` }, view.title)));
+        tabs.addEventListener("keydown", (event) => {
+            const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+            const at = VIEWS.findIndex((view) => view === this.view);
+            if (!step)
+                return;
+            const next = /** @type {import("./views.js").View} */ (VIEWS[(at + step + VIEWS.length) % VIEWS.length]);
+            location.hash = next.id;
+            byId(`tab-${next.id}`).focus();
+            event.preventDefault();
+        });
+        addEventListener("keydown", (event) => this.onKey(event));
+    }
+
+    /** @param {KeyboardEvent} event digits choose tabs, "/" the search, as long as nothing is typed */
+    onKey(event) {
+        const typing = event.target instanceof HTMLInputElement;
+        if (event.ctrlKey || event.altKey || event.metaKey || typing)
+            return;
+        const view = VIEWS[Number(event.key) - 1];
+        if (view) {
+            location.hash = view.id;
+        } else if (event.key === "/") {
+            /** @type {HTMLElement | null} */ (document.querySelector("#main input[type=search]"))?.focus();
+            event.preventDefault();
+        }
+    }
+
+    /** Dark, light, or what the system has; kept by the browser where it may. */
+    makeTheme() {
+        const themes = ["system", "dark", "light"];
+        const apply = (/** @type {string} */ theme) => {
+            document.documentElement.dataset.theme = theme;
+            setText(byId("theme"), `Theme: ${theme}`);
+        };
+        apply(stored("theme") || "system");
+        byId("theme").addEventListener("click", () => {
+            const next = themes[(themes.indexOf(document.documentElement.dataset.theme ?? "") + 1) % themes.length] ?? "system";
+            store("theme", next);
+            apply(next);
+        });
+    }
+
+    show() {
+        const { view } = this.place;
+        if (view && view !== this.view) {
+            const root = byId("main");
+            root.replaceChildren();
+            root.setAttribute("aria-labelledby", `tab-${view.id}`);
+            this.view = view;
+            this.update = view.create(root, this);
+            this.data.want([...new Set([...ALWAYS, ...view.pages])]);
+        }
+        for (const other of VIEWS) {
+            byId(`tab-${other.id}`).setAttribute("aria-selected", String(other === view));
+            byId(`tab-${other.id}`).tabIndex = other === view ? 0 : -1;
+        }
+        this.refresh();
+    }
+
+    refresh() {
+        this.header();
+        this.update();
+    }
+
+    header() {
+        const gpus = this.data.get("gpus"), node = this.data.get("node")?.node;
+        this.age();
+        if (!gpus || !node)
+            return;
+        byId("simulated").hidden = !gpus.simulated;
+        setText(byId("host"), node.hostname ?? "");
+        document.title = `${gpus.simulated ? "SIMULATED " : ""}${node.hostname ?? ""} · gpusonde`;
+        facts(byId("facts"), [
+            ["GPUs", models(gpus.gpus)],
+            ["Driver", node.driver_version ?? "-"],
+            ["CUDA", node.cuda_version ?? "-"],
+            ["State", node.reason ?? worst(gpus.gpus)],
+        ]);
+        alertLine(byId("alert"), gpus.gpus);
+    }
+
+    age() {
+        const age = byId("age"), silent = performance.now() - this.data.heard, old = silent > OLD_MS;
+        const time = this.data.get("gpus")?.time;
+        setClass(age, old ? "bad" : "dim");
+        setText(age, old ? `No answer for ${Math.floor(silent / 1000)} s: what is shown is old` :
+            time ? `${new Date(time).toLocaleTimeString([], { hour12: false })}` : "");
+        document.documentElement.classList.toggle("old", old);
+    }
+}
+
+/** @param {string} name */
+function stored(name) {
+    try {
+        return localStorage.getItem(name) ?? "";
+    } catch {
+        return "";
+    }
+}
+
+/** @param {string} name @param {string} value */
+function store(name, value) {
+    try {
+        localStorage.setItem(name, value);
+    } catch {
+        // not kept, which is all
+    }
+}
+
+/** @param {HTMLElement} list @param {[string, string][]} rows */
+function facts(list, rows) {
+    if (list.children.length !== rows.length)
+        list.replaceChildren(...rows.map(([name]) => el("div", {}, el("dt", {}, name), el("dd"))));
+    rows.forEach(([, value], i) => setText(/** @type {Element} */ (list.children[i]?.children[1]), value));
+}
+
+/**
+ * "8 × H100 80GB HBM3".
+ * @param {any[]} gpus
+ */
+function models(gpus) {
+    /** @type {Map<string, number>} */
+    const counts = new Map();
+    for (const gpu of gpus)
+        counts.set(gpu.name, (counts.get(gpu.name) ?? 0) + 1);
+    return [...counts].map(([name, n]) => `${n} × ${name.replace(/^NVIDIA /, "")}`).join(", ") || "none";
+}
+
+/**
+ * The worst state of all, and how many have it.
+ * @param {any[]} gpus
+ */
+function worst(gpus) {
+    for (const tone of ["bad", "warn"]) {
+        const found = gpus.filter((gpu) => state(gpu)[1] === tone);
+        if (found.length)
+            return found.map((gpu) => `GPU ${gpu.gpu} ${state(gpu)[0]}`).join(", ");
+    }
+    return "ok";
+}
+
+/**
+ * The newest XID that is more than information, else the first severe warning.
+ * @param {HTMLElement} line
+ * @param {any[]} gpus
+ */
+function alertLine(line, gpus) {
+    const xids = gpus.flatMap((gpu) => gpu.xids.map((/** @type {any} */ x) => ({ gpu, x }))).filter(({ x }) => x.severity !== "info");
+    xids.sort((a, b) => String(b.x.last_seen).localeCompare(String(a.x.last_seen)));
+    const severe = gpus.flatMap((gpu) => (gpu.warnings ?? []).map((/** @type {any} */ w) => ({ gpu, w })))[0];
+    const newest = xids[0];
+    line.hidden = !newest && !severe;
+    if (newest)
+        setText(line, `GPU ${newest.gpu.gpu}: XID ${newest.x.xid} (${newest.x.name}). ${newest.x.action}`);
+    else if (severe)
+        setText(line, `GPU ${severe.gpu.gpu}: ${severe.w.text}`);
+}
+
+new App();

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A card for each GPU. */
+import { el, keyed, setClass, setText } from "../dom.js";
+import { NONE, bytes, fixed, known, percent, rate, whole } from "../format.js";
+
+/** Temperature from which a GPU is highlighted, as in "gpusonde gpus"; not an alarm. */
+const WARM_CELSIUS = 85;
+const GIB = 1024 ** 3;
+
+/**
+ * The word for its state, and its tone.
+ * @param {any} gpu
+ * @returns {[string, string]}
+ */
+export function state(gpu) {
+    if (!gpu.present)
+        return ["LOST", "bad"];
+    if (gpu.stale)
+        return [known(gpu.age_seconds) ? `STALE ${fixed(gpu.age_seconds, 0)} s` : "STALE", "warn"];
+    const warning = gpu.warnings?.[0];
+    return warning ? [warning.state, warning.severe ? "bad" : "warn"] : ["ok", "good"];
+}
+
+/**
+ * Why it is slowed down; "none"; "-" if it is not known.
+ * @param {any} gpu
+ * @returns {[string, string]}
+ */
+export function throttle(gpu) {
+    const reasons = Object.entries(gpu.clocks_event_reason ?? {}).filter(([, v]) => known(v));
+    const active = reasons.filter(([, v]) => v).map(([name]) => name);
+    if (!active.length)
+        return [reasons.length ? "none" : NONE, "dim"];
+    return [active.join(", "), active.every((name) => name === "gpu_idle") ? "dim" : "warn"];
+}
+
+/** @param {any} gpu */
+function memory(gpu) {
+    const used = gpu.memory_used_bytes, total = gpu.memory_total_bytes;
+    if (!known(used) && !known(total))
+        return NONE;
+    return `${known(used) ? fixed(used / GIB, 1) : NONE}/${known(total) ? fixed(total / GIB, 1) : NONE} GiB`;
+}
+
+/** @param {any} gpu */
+function power(gpu) {
+    const limit = gpu.power_limit_watts?.enforced;
+    if (!known(gpu.power_watts))
+        return NONE;
+    return known(limit) ? `${fixed(gpu.power_watts, 0)}/${fixed(limit, 0)} W` : `${fixed(gpu.power_watts, 0)} W`;
+}
+
+/**
+ * @typedef {object} Figure
+ * @property {string} title
+ * @property {(gpu: any) => string} text
+ * @property {(gpu: any) => unknown} [ratio] of a bar
+ * @property {(gpu: any) => string} [tone]
+ * @property {string} [help]
+ */
+
+/** @type {Figure[]} */
+const FIGURES = [
+    { title: "Utilization", text: (g) => percent(g.utilization_ratio?.gpu), ratio: (g) => g.utilization_ratio?.gpu, help: "How much of the time a kernel ran" },
+    { title: "Memory", text: memory, ratio: (g) => known(g.memory_used_bytes) && known(g.memory_total_bytes) ? g.memory_used_bytes / g.memory_total_bytes : null },
+    { title: "Power", text: power, ratio: (g) => known(g.power_watts) && known(g.power_limit_watts?.enforced) ? g.power_watts / g.power_limit_watts.enforced : null },
+    { title: "Temperature", text: (g) => whole("°C")(g.temperature_celsius), tone: (g) => g.temperature_celsius >= WARM_CELSIUS ? "warn" : "" },
+    { title: "SM active", text: (g) => percent(g.sm_active_ratio), ratio: (g) => g.sm_active_ratio, help: "How much of the SMs worked" },
+    { title: "Tensor active", text: (g) => percent(g.pipe_active_ratio?.tensor), ratio: (g) => g.pipe_active_ratio?.tensor },
+    { title: "DRAM active", text: (g) => percent(g.dram_active_ratio), ratio: (g) => g.dram_active_ratio },
+    { title: "SM clock", text: (g) => whole("MHz", 1e-6)(g.clock_hertz?.sm) },
+    { title: "PCIe in", text: (g) => rate(g.pcie_rx_bytes_per_second) },
+    { title: "PCIe out", text: (g) => rate(g.pcie_tx_bytes_per_second) },
+    { title: "NVLink in", text: (g) => rate(g.nvlink_rx_bytes_per_second) },
+    { title: "NVLink out", text: (g) => rate(g.nvlink_tx_bytes_per_second) },
+    { title: "Processes", text: (g) => known(g.processes_live) ? String(g.processes_live) : NONE },
+    { title: "Memory peak", text: (g) => bytes(g.memory_used_peak_bytes) },
+];
+
+/** @param {any} gpu */
+function makeCard(gpu) {
+    return el("article", { class: "card", "aria-label": `GPU ${gpu.gpu}` },
+        el("h2", {}, el("span", { class: "index" }, `GPU ${gpu.gpu}`), " ", el("span", { class: "name" }), " ", el("span", { class: "state" })),
+        el("dl", {}, ...FIGURES.map((figure) => el("div", { title: figure.help },
+            el("dt", {}, figure.title), el("dd", {}), figure.ratio ? el("meter", { min: 0, max: 1, "aria-label": figure.title }) : ""))),
+        el("p", { class: "throttle" }, "Slowed down by: ", el("span")),
+        el("ul", { class: "warnings" }));
+}
+
+/** @param {HTMLElement} card @param {any} gpu */
+function updateCard(card, gpu) {
+    const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (card.querySelector(selector));
+    const [word, tone] = state(gpu), [reasons, how] = throttle(gpu);
+    setText(find(".name"), gpu.name.replace(/^NVIDIA /, ""));
+    setText(find(".state"), word);
+    setClass(find("h2 span:last-child"), `state ${tone}`);
+    setClass(card, `card ${tone === "good" ? "" : tone}`);
+    setText(find(".throttle span"), reasons);
+    setClass(find(".throttle span"), how);
+    const rows = find("dl").children;
+    FIGURES.forEach((figure, i) => {
+        const row = /** @type {HTMLElement} */ (rows[i]);
+        const value = /** @type {HTMLElement} */ (row.children[1]), meter = /** @type {HTMLMeterElement | undefined} */ (row.children[2]);
+        setText(value, figure.text(gpu));
+        setClass(value, figure.tone?.(gpu) ?? "");
+        if (figure.ratio && meter) {
+            const ratio = figure.ratio(gpu);
+            meter.hidden = !known(ratio);
+            meter.value = known(ratio) ? ratio : 0;
+        }
+    });
+    const said = [...(gpu.warnings ?? []).map((/** @type {any} */ w) => w.text),
+        ...gpu.xids.map((/** @type {any} */ x) => `XID ${x.xid} (${x.name}), ${x.count}x: ${x.meaning} ${x.action}`)];
+    keyed(find(".warnings"), said, (t) => t, () => el("li"), (li, t) => setText(li, t));
+}
+
+/** @type {import("../views.js").View} */
+export const gpus = {
+    id: "gpus",
+    title: "GPUs",
+    pages: [],
+    create(root, app) {
+        const cards = el("div", { class: "cards" });
+        const none = el("p", { hidden: true }, "No GPUs.");
+        root.append(cards, none);
+        return () => {
+            const list = app.data.get("gpus")?.gpus ?? [];
+            none.hidden = list.length > 0 || !app.data.get("gpus");
+            keyed(cards, list, (gpu) => gpu.uuid, makeCard, updateCard);
+        };
+    },
+};

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The web page's files, without a browser: types by TypeScript's checker, texts of numbers by node, and what no file of it may have.
+
+    page.py SOURCE_ROOT
+
+Speaks TAP. tsc and node are Debian's node-typescript and nodejs; without them their tests are skipped.
+"""
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.abspath(sys.argv[1]), "src/page")
+BYTES_MAX = 150 << 10 # of all files together, compressed
+TSC = ["tsc", "--noEmit", "--allowJs", "--checkJs", "--strict", "--target", "es2022", "--module", "es2022", "--lib", "es2022,dom,dom.iterable",
+       "--noUncheckedIndexedAccess", "--noImplicitReturns", "--noUnusedLocals"]
+# What a script must not do: the content security policy refuses some, proxies under a path others, and names of users are no markup.
+FORBIDDEN = [
+    (r"\binnerHTML\b|\bouterHTML\b|insertAdjacentHTML|document\.write|\beval\(|new Function", "makes markup or code of texts"),
+    (r"\son\w+=\"|\sstyle=\"|<style|<script(?![^>]*\bsrc=)", "stands in the HTML, where the policy refuses it"),
+    (r"(?:fetch|EventSource)\([\"'`]/|(?:href|src)=\"/", "is an absolute path: behind a proxy the page lies under another one"),
+    (r"https?://(?!www\.w3\.org/)", "is loaded from elsewhere"),
+]
+
+
+def files():
+    for folder, _, names in os.walk(ROOT):
+        for name in sorted(names):
+            if name.endswith((".js", ".html", ".css", ".svg")):
+                path = os.path.join(folder, name)
+                with open(path, encoding="utf-8") as f:
+                    yield path, f.read()
+
+
+def need(program, package):
+    return None if shutil.which(program) else f"no {program} here: apt-get install {package}"
+
+
+def check_types():
+    why = need("tsc", "node-typescript")
+    if why:
+        return why, []
+    with tempfile.TemporaryDirectory() as tmp:
+        broken = os.path.join(tmp, "broken.js")
+        with open(broken, "w", encoding="ascii") as f:
+            f.write("/** @type {number} */\nexport const n = 'text';\n")
+        checks = [subprocess.run([*TSC, path], capture_output=True, text=True, check=False) for path in (f"{ROOT}/app.js", broken)]
+    wrong = checks[0].stdout.splitlines() if checks[0].returncode else []
+    return None, wrong + ([] if checks[1].returncode else ["tsc accepts a text as a number"])
+
+
+def printed_bytes(v):
+    """As bytes_text() of view/number.c."""
+    units, unit = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"], 0
+    while v >= 1024 and unit + 1 < len(units):
+        v, unit = v / 1024, unit + 1
+    return f"{v:.{1 if unit else 0}f} {units[unit]}"
+
+
+def check_formats():
+    """Python's formats are printf's. Ties, which toFixed() rounds otherwise, are among the numbers."""
+    why = need("node", "nodejs")
+    if why:
+        return why, []
+    chosen = random.Random(1)
+    numbers = [n / 8 for n in range(4000)] + [chosen.uniform(0, 10 ** chosen.randint(-3, 15)) for _ in range(4000)]
+    script = f"import {{ fixed, bytes, percent }} from {json.dumps(ROOT + '/format.js')};" \
+             f"console.log(JSON.stringify({json.dumps(numbers)}.map(v => [fixed(v, 0), fixed(v, 1), bytes(v), percent(v)])));"
+    node = subprocess.run(["node", "--input-type=module", "--no-warnings"], input=script, capture_output=True, text=True, check=False)
+    if node.returncode:
+        return None, node.stderr.splitlines()
+    wanted = [[f"{v:.0f}", f"{v:.1f}", printed_bytes(v), f"{v * 100:.0f} %"] for v in numbers]
+    return None, [f"{v!r}: the page has {got}, tables have {w}" for v, got, w in zip(numbers, json.loads(node.stdout), wanted, strict=True) if got != w]
+
+
+def refused(path, text):
+    for pattern, what in FORBIDDEN:
+        for m in re.finditer(pattern, text):
+            yield f"{path}:{text[:m.start()].count(chr(10)) + 1}: {m[0]!r} {what}"
+
+
+def check_rules():
+    samples = ["a.innerHTML = b", "<p onclick=\"f()\">", "fetch(\"/api\")", "import 'https://example.com/a.js'"]
+    wrong = [f"accepts {s}" for s in samples if not list(refused("sample", s))]
+    for path, text in files():
+        wrong += refused(path, text)
+        if path.endswith((".js", ".css")) and "SPDX-License-Identifier: Apache-2.0" not in text[:80]:
+            wrong.append(f"{path}:1: no SPDX line")
+        if any(len(line) > 200 or line != line.rstrip() for line in text.split("\n")):
+            wrong.append(f"{path}: lines of more than 200 columns, or with white space at their end")
+    return None, wrong
+
+
+def check_size():
+    total = sum(len(gzip.compress(text.encode(), 9)) for _, text in files())
+    return None, [] if 0 < total <= BYTES_MAX else [f"{total} bytes, compressed; {BYTES_MAX} are allowed"]
+
+
+def main():
+    checks = [check_types, check_formats, check_rules, check_size]
+    failed = 0
+    print(f"1..{len(checks)}")
+    for number, check in enumerate(checks, start=1):
+        skip, wrong = check()
+        failed += bool(wrong)
+        print(f"{'not ok' if wrong else 'ok'} {number} - {check.__name__.removeprefix('check_')} of the page{' # SKIP ' + skip if skip else ''}")
+        print("".join(f"# {line}\n" for line in wrong[:20]), end="", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()
