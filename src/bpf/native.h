@@ -137,7 +137,7 @@ __noinline int native_step(__u64 id)
 	}
 	pc = native->ip - (native->called ? 1 : 0);
 	native->pcs[n] = pc;
-	if (pc - native->loop < native->loop_n)
+	if (pc - native->loop < native->loop_n || pc - native->part < native->part_n)
 		bit_set(native->loops, n);
 	native->n = n + 1;
 	native->hash = hash_mix(native->hash, pc);
@@ -217,6 +217,8 @@ __noinline int native_walk(__u64 id)
 	native->space = native_space(id);
 	native->loop = python ? python->loop : 0;
 	native->loop_n = python ? python->loop_n : 0;
+	native->part = python ? python->part : 0;
+	native->part_n = python ? python->part_n : 0;
 	native->loops[0] = native->loops[1] = 0;
 	native->hash = 0;
 	native->n = 0;

@@ -169,10 +169,11 @@ enum { TRACE_PYTHON_FRAME = 96, TRACE_PYTHON_CODE = 96, TRACE_PYTHON_STATE = 256
 struct trace_python {
 	__u64 runtime, runtime_end; /* _PyRuntime; equal where its size is not known */
 	__u64 loop; /* address of _PyEval_EvalFrameDefault; 0: not known */
+	__u64 part; /* of what of it lies elsewhere */
 	__u32 interpreters; /* _PyRuntimeState: interpreters.head */
 	__u32 current; /* gilstate.tstate_current; 0: none (3.12 and later) */
 	__u32 interpreter_next, interpreter_threads; /* PyInterpreterState */
-	__u32 loop_n; /* bytes of _PyEval_EvalFrameDefault */
+	__u32 loop_n, part_n; /* bytes */
 	__u16 thread_prev, thread_next, thread_interpreter, thread_id, thread_frame; /* PyThreadState */
 	__u16 thread_status; /* 0: none (before 3.12) */
 	__u16 thread_n; /* the part of it that is read, from its beginning; these members lie in it */

@@ -45,7 +45,7 @@ struct native {
 	__u32 guessed; /* as in struct trace_native */
 	struct unwind_area area; /* of the last frame */
 	__u64 loops[2]; /* as in struct trace_native */
-	__u64 loop, loop_n; /* as in struct trace_python */
+	__u64 loop, loop_n, part, part_n; /* as in struct trace_python */
 	__u32 space, pad; /* number of the list in use when the walk began; 0: none */
 	__u64 pcs[TRACE_STACK_LARGE];
 	struct native_met met[NATIVE_MET];

@@ -87,6 +87,12 @@ int elf_code_ranges(const struct elf_file *file, struct elf_range *ranges, size_
  */
 int elf_data(struct elf_file *file, uint64_t address, void *buf, size_t n, size_t *ret_n);
 
+/*
+ * The function, or the part of one, that has the instruction at an address as linked, by the file's unwind
+ * tables: compilers put what is seldom used into a part of its own. -ENOENT: none is known.
+ */
+int elf_part(struct elf_file *file, uint64_t address, uint64_t *ret_start, uint64_t *ret_end);
+
 /* A word that the loader sets to an address: of the import table (GOT), a constructor, a virtual function. */
 struct elf_slot {
 	uint64_t address; /* as linked */

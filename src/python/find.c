@@ -15,6 +15,7 @@
 #include "proc/maps.h"
 #include "proc/mapped.h"
 #include "proc/mounts.h"
+#include "python/loop.h"
 
 enum {
 	CANDIDATES = 8, /* files that are opened for one process */
@@ -28,6 +29,7 @@ struct symbols {
 	uint64_t runtime, version; /* addresses as linked; 0: none */
 	uint64_t runtime_n; /* bytes of _PyRuntime; 0: not known */
 	uint64_t loop, loop_n; /* the function that runs Python code; 0: not known */
+	uint64_t part, part_n; /* of what of it lies elsewhere; 0: nothing, as far as is known */
 };
 
 static int on_object(const struct elf_symbol *symbol, void *userdata)
@@ -116,7 +118,9 @@ static int find_in(int fd, const struct proc_map *map, const char *name, size_t 
 	r = bias_of(elf, map, &bias);
 	if (r < 0)
 		return r;
-	elf_functions(elf, on_function, &symbols); /* without it native frames are not merged with Python's */
+	/* Without these native frames are not merged with Python's. */
+	if (elf_functions(elf, on_function, &symbols) == 1)
+		python_loop_part(elf, symbols.loop, symbols.loop_n, &symbols.part, &symbols.part_n);
 	r = elf_data(elf, symbols.runtime, offsets, sizeof(offsets), &n);
 	r = python_debug_offsets(offsets, r == 0 ? n : 0, ret_version, ret_python);
 	if (r == -ENODATA) {
@@ -127,6 +131,8 @@ static int find_in(int fd, const struct proc_map *map, const char *name, size_t 
 	ret_python->runtime_end = ret_python->runtime + symbols.runtime_n;
 	ret_python->loop = symbols.loop ? bias + symbols.loop : 0;
 	ret_python->loop_n = (uint32_t)MIN(symbols.loop_n, (uint64_t)UINT32_MAX);
+	ret_python->part = symbols.part ? bias + symbols.part : 0;
+	ret_python->part_n = (uint32_t)MIN(symbols.part_n, (uint64_t)UINT32_MAX);
 	return r;
 }
 

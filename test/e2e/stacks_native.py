@@ -158,10 +158,7 @@ main()
 """
 
 
-def test_mixed_with_python():
-    """Each function of Python stands between the native ones that call it and that it calls."""
-    tracing()
-    python = shutil.which("python3", path="/usr/bin") or shutil.which("python3")
+def check_mixed(python):
     got = traced(python, "-c", MIXED)
     wanted = {
         5000: ["allocate", "main", "<module>"],
@@ -183,6 +180,12 @@ def test_mixed_with_python():
             equal([p for p in short if p], [p for p in functions if p], str(frames))
             for a, b in zip(functions, functions[1:]):
                 assert b or short[short.index(a) + 1] is None, f"native frames outside of {a}: {frames}"
+
+
+def test_mixed_with_python():
+    """Each function of Python stands between the native ones that call it and that it calls."""
+    tracing()
+    check_mixed(shutil.which("python3", path="/usr/bin") or shutil.which("python3"))
 
 
 def test_python_alone_and_native_alone():

@@ -19,7 +19,7 @@ static int check(const struct elf_symbol *symbol, void *userdata)
 {
 	struct reading *reading = userdata;
 	uint8_t code[64];
-	uint64_t offset;
+	uint64_t offset, start, end;
 	size_t n, length = strlen(symbol->name);
 
 	reading->functions++;
@@ -29,6 +29,9 @@ static int check(const struct elf_symbol *symbol, void *userdata)
 		abort();
 	if (elf_code(reading->file, offset, code, sizeof(code), &n) < 0 || n == 0 || n > sizeof(code) ||
 	    n > reading->size - offset)
+		abort();
+	if (elf_part(reading->file, symbol->address, &start, &end) == 0 &&
+	    (symbol->address < start || symbol->address >= end))
 		abort();
 	return 0;
 }

@@ -27,6 +27,7 @@ CONNECT_S = 20          # for a mirror to answer at all
 COMMAND_S = 300         # for one package or one list of packages
 FRAMEWORK_S = 1800      # for one that needs some gigabytes of others
 ROOT_S = 900            # for debootstrap
+COMPILE_S = 2400        # for an interpreter
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 FALLBACKS = ("http://deb.debian.org/debian", "http://archive.debian.org/debian")
 
@@ -192,20 +193,29 @@ def get_runtime(folder, requirement):
         raise Unavailable(f"{requirement}: looked for libcudart.so and its headers in it, and found {sorted(os.listdir(folder))}")
 
 
-def get_framework(folder, requirement, needed_mib):
-    """A Python package with all that it needs, for this interpreter: a folder for PYTHONPATH. What that cost is in fetched.json."""
+def python_of(version):
+    """An interpreter of this version that has pip: one of PATH, or of pyenv; this one, if there is none."""
+    for path in (shutil.which(f"python{version}"), *glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python{version}"))):
+        if path and subprocess.run([path, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0:
+            return path
+    return sys.executable
+
+
+def get_framework(folder, requirement, needed_mib, version=None):
+    """A Python package with all that it needs, for an interpreter (python_of()): a folder for PYTHONPATH. Which, and what that cost, is in fetched.json."""
+    python = python_of(version) if version else sys.executable
     free_mib = shutil.disk_usage(folder).free >> 20
     if free_mib < needed_mib:
         raise Unavailable(f"{requirement}: takes up to {needed_mib} MiB while it is unpacked, and {folder} has {free_mib} MiB left")
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(dir=folder) as tmp:
-        command("env", f"TMPDIR={tmp}", sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir",
+        command("env", f"TMPDIR={tmp}", python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir",
                 "--no-compile", "--only-binary=:all:", "--timeout", str(CONNECT_S), "--retries", "1", "--target", f"{folder}/site", requirement,
                 what=requirement, limit_s=FRAMEWORK_S)
     seconds = time.monotonic() - begin
     files = [os.path.join(at, name) for at, _, names in os.walk(f"{folder}/site") for name in names]
     with open(f"{folder}/fetched.json", "w", encoding="ascii") as f:
-        json.dump({"seconds": round(seconds), "mib": sum(os.lstat(path).st_size for path in files) >> 20}, f)
+        json.dump({"python": python, "seconds": round(seconds), "mib": sum(os.lstat(path).st_size for path in files) >> 20}, f)
 
 
 def get_schemas(folder, requirement):
@@ -274,6 +284,19 @@ PYTHONHOME=$at/root/usr exec "$at/loader/python{version}" --library-path "$at/ro
     os.chmod(f"{folder}/python{version}", 0o755)
 
 
+def get_free_threaded(folder, version, suite):
+    """CPython without its lock, compiled from Debian's source package: Debian has none, and PyPI no interpreters."""
+    with tempfile.TemporaryDirectory(dir=folder) as at:
+        with side_apt(suite, "main", "amd64", kind="deb-src") as apt:
+            command("env", "-C", at, "apt-get", "-c", apt.config, "-q", "source", "--only-source", "--download-only", f"python{version}",
+                    what=f"{apt.what}, sources: python{version}")
+        os.mkdir(f"{at}/tree")
+        command("tar", "-xf", one(at, f"python{version}_*.orig.tar.xz"), "-C", f"{at}/tree", "--strip-components=1", what=f"python{version}'s source package")
+        for how in (["./configure", "-q", "--disable-gil", "--without-ensurepip", "--disable-test-modules", f"--prefix={os.path.abspath(folder)}"],
+                    ["make", "-s", f"-j{os.cpu_count()}", "altinstall"]):
+            command("nice", "env", "-C", f"{at}/tree", *how, what=f"python{version}'s source, compiled", limit_s=COMPILE_S)
+
+
 # name: function(folder), and what it wants. The driver's versions are 470.256.02, 535.261.03 and 550.163.01.
 THINGS = {f"driver-{version}-{arch}": (get_driver, suite, arch)
           for version, suite in (("470", "bullseye"), ("535", "bookworm"), ("550", "trixie")) for arch in ("amd64", "arm64")}
@@ -297,6 +320,8 @@ THINGS["gotemplate"] = (get_framework, "py-go-template==1.0.0", 100)
 THINGS["kubernetes-schemas"] = (get_schemas, "kubernetes-validate==1.37.0")
 # 2.15.0: 2.7 GB of wheels; 8.0 GB while they are unpacked, 5.3 GB are kept.
 THINGS["torch-newest"] = (get_framework, "torch", 12000)
+THINGS.update({f"torch-{version[:3]}": (get_framework, f"torch=={version}", 12000, python) for version, python in (
+    ("2.1.2", "3.9"), ("2.5.1", "3.12"), ("2.9.1", "3.13"))})
 THINGS["torch"] = (get_library, "torch==2.9.1", "libtorch_cuda.so")
 # Some 200 MB each.
 THINGS.update({f"nccl-{version}": (get_library, requirement, "libnccl.so.2") for version, requirement in (
@@ -310,6 +335,8 @@ THINGS.update({f"cublas-{generation}": (get_blas, requirement) for generation, r
     ("11", "nvidia-cublas-cu11==11.10.3.66"), ("12", "nvidia-cublas-cu12==12.1.3.1"))})
 # Some 20 MB each.
 THINGS.update({f"python-{version}": (get_python, version) for version in ("3.14", "3.15")})
+# Some 25 MB of source each; compiled in some minutes.
+THINGS.update({f"python-{version}t": (get_free_threaded, version, suite) for version, suite in (("3.13", "trixie"), ("3.14", "sid"))})
 THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")
 
 

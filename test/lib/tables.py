@@ -60,6 +60,7 @@ TABLES = {
     }, "The real libraries, without a GPU: every call fails, with its arguments in place."),
     "pythons": Table("CPython", "version", {
         "stacks": "stacks of Python functions",
+        "native": "native frames beside",
         "limits": "large programs, and ends",
         "waits": "waits for the lock",
     }, "Debian's newest interpreters; versions 3.8 to 3.13, of pyenv and Debian, are run by the tests wherever they are installed."),

@@ -8,7 +8,7 @@ import functools
 import subprocess
 import sys
 
-from e2e import gil, stacks, stacks_limits
+from e2e import gil, stacks, stacks_limits, stacks_native
 from lib import e2e, rows
 
 import real
@@ -38,6 +38,12 @@ def test_stacks():
     path, version = interpreter()
     stacks.check(path)
     rows.say("pythons", version, stacks="equal to its own frames', in coroutines, threads, sub-interpreters and children too")
+
+
+def test_native_frames():
+    path, version = interpreter()
+    stacks_native.check_mixed(path)
+    rows.say("pythons", version, native="each function of Python in its place among native frames")
 
 
 def test_limits():
