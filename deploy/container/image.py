@@ -84,6 +84,8 @@ class Root:
         for path in sorted(glob.glob(f"{build}/gpusonde-*")):
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 programs[path] = f"/usr/libexec/gpusonde/{os.path.basename(path)}"
+        # What users' programs load, copied or mounted from here.
+        programs.update({path: f"/usr/libexec/gpusonde/{os.path.basename(path)}" for path in sorted(glob.glob(f"{build}/libgpusonde-*.so"))})
         with tempfile.TemporaryDirectory(prefix="gpusonde-image-") as tmp:
             for path, there in programs.items():
                 subprocess.run(["strip", "-o", f"{tmp}/stripped", path], check=True)

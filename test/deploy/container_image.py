@@ -84,12 +84,12 @@ def test_every_program_has_its_libraries():
         assert os.path.exists(inside(f"{triplet}/{name}")), f"the driver's library wants {name}"
     with open(f"{SOURCE}/meson.build", encoding="utf-8") as f:
         helpers = re.findall(r"^gpusonde_\w+ = executable\('([\w-]+)'", f.read(), re.M)
-    wanted = {"/usr/bin/gpusonde", *[f"/usr/libexec/gpusonde/{name}" for name in helpers]}
+    wanted = {"/usr/bin/gpusonde", *[f"/usr/libexec/gpusonde/{name}" for name in [*helpers, "libgpusonde-nccl.so", "libgpusonde-cupti.so"]]}
     equal({p for p in made().files if p.startswith(("/usr/bin", "/usr/libexec"))}, wanted, "programs")
 
 
 def test_nothing_else_is_in_it():
-    kinds = r"/usr/(bin|libexec/gpusonde)/gpusonde|/usr/lib/[\w.-]+/[\w.-]+\.so|/usr/share/doc/[\w.+-]+/copyright$|/var/lib/dpkg/status\.d/"
+    kinds = r"/usr/(bin|libexec/gpusonde)/(lib)?gpusonde|/usr/lib/[\w.-]+/[\w.-]+\.so|/usr/share/doc/[\w.+-]+/copyright$|/var/lib/dpkg/status\.d/"
     others = [p for p in made().files if not re.match(kinds, p)]
     equal(sorted(others), ["/etc/dcgm-exporter/default-counters.csv", "/etc/debian_version", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt"])
     with tarfile.open(fileobj=io.BytesIO(made().tar())) as tar:
