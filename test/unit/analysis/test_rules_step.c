@@ -4,6 +4,9 @@
 
 #include "analysis/stream.h"
 
+/* Of a second: every finding wants whole windows. */
+#define WINDOW_NS (1000 * MS)
+
 /* What a program does in each step; times in microseconds. */
 struct program {
 	unsigned data_us;
@@ -31,9 +34,9 @@ static void repeat(struct stream *s, enum analysis_kind kind, const char *name, 
 			   us * US);
 }
 
-static void run(struct stream *s, const struct program *p, unsigned seconds)
+static void run(struct stream *s, const struct program *p, double windows)
 {
-	uint64_t until_ns = s->now_ns + seconds * (uint64_t)NSEC_PER_SEC;
+	uint64_t until_ns = s->now_ns + (uint64_t)(windows * WINDOW_NS);
 
 	while (s->now_ns < until_ns) {
 		uint64_t work_ns;
@@ -57,14 +60,14 @@ static void run(struct stream *s, const struct program *p, unsigned seconds)
 	}
 }
 
-/* Whether the rule speaks, of a program that runs for 25 s; and how sure it is. */
+/* Whether the rule speaks, of a program that runs for two windows and a half; and how sure it is. */
 static double confidence_of(enum analysis_rule rule, const struct program *program)
 {
-	struct stream s = stream_begin(0);
+	struct stream s = stream_begin(WINDOW_NS);
 	const struct analysis_finding *finding;
 	double confidence = 0;
 
-	run(&s, program, 25);
+	run(&s, program, 2.5);
 	finding = stream_finding(&s, rule);
 	if (finding) {
 		assert_true(finding->values_n > 0 && finding->values_n < ANALYSIS_VALUES);
@@ -87,11 +90,11 @@ static const struct program fine = { .data_us = 300,
 
 static void nothing_to_say(void **state)
 {
-	struct stream s = stream_begin(0);
+	struct stream s = stream_begin(WINDOW_NS);
 	uint32_t n;
 
 	(void)state;
-	run(&s, &fine, 60);
+	run(&s, &fine, 6);
 	analysis_findings(s.analysis, &n);
 	assert_int_equal(n, 0);
 	stream_end(&s);
@@ -162,10 +165,10 @@ static void data_starvation(void **state)
 /* The loader takes its time, but while the device works. */
 static void data_in_time(void **state)
 {
-	struct stream s = stream_begin(0);
+	struct stream s = stream_begin(WINDOW_NS);
 
 	(void)state;
-	for (unsigned i = 0; i < 2500; i++) {
+	for (unsigned i = 0; i < 250; i++) {
 		uint64_t begin_ns = s.now_ns;
 
 		repeat(&s, ANALYSIS_STEP, "step", 1, 0, 0);
@@ -195,12 +198,12 @@ static void allocator_thrash(void **state)
 /* A model that is loaded: only the first window. */
 static void loads_a_model(void **state)
 {
-	struct stream s = stream_begin(0);
+	struct stream s = stream_begin(WINDOW_NS);
 
 	(void)state;
-	repeat(&s, ANALYSIS_ALLOCATE, "cudaMalloc", 500, 1000, 0);
-	repeat(&s, ANALYSIS_FREE, "cudaFree", 500, 1000, 0);
-	run(&s, &fine, 30);
+	repeat(&s, ANALYSIS_ALLOCATE, "cudaMalloc", 50, 1000, 0);
+	repeat(&s, ANALYSIS_FREE, "cudaFree", 50, 1000, 0);
+	run(&s, &fine, 3);
 	assert_null(stream_finding(&s, FINDING_ALLOCATOR_THRASH));
 	stream_end(&s);
 }
