@@ -14,6 +14,9 @@ from lib import counts
 
 # Kernels from here on have uprobe_multi; before, it is one trace event of many probes.
 MULTI_SINCE = (6, 6)
+# And a return probe that is a system call.
+RETURN_CALL_SINCE = (6, 11)
+NEVER = (99,)
 OVERFLOW_LAUNCHES = 5000    # a ring of 64 KiB holds some 600
 
 
@@ -31,6 +34,7 @@ class Case(typing.NamedTuple):
     units: tuple = ()           # of test/unit/trace, as /gs/test_NAME
     since: tuple = ()           # in older kernels it takes minutes, or cannot be
     quick_since: tuple = ()     # in older ones it takes long, and is left to "make test-matrix"
+    quick_until: tuple = NEVER  # and from this one on
 
 
 CASES = {} # name: Case
@@ -149,7 +153,7 @@ for action in kill errno; do
 	echo $? >alone_$action
 	/gs/gpusonde trace --json -- /gs/filtered $action /gs/driver_calls /sites/libcuda.so.1 truth_$action </plan/sites >traced_$action 2>said_$action || exit
 done
-""", arches=("amd64",))
+""", arches=("amd64",), quick_since=RETURN_CALL_SINCE)
 def filtered_programs_survive(results, kernel):
     """Under seccomp filters that kill, or return an error, at calls that they do not know: every call returns, and is counted with its result."""
     result = ended_well(results["filtered-programs-survive"])
@@ -215,7 +219,8 @@ def names_told(results, _kernel):
     assert "not ok" not in said and "SKIP" not in said and said.count("\nok ") == 3, f"names of handles: {result.says()}"
 
 
-@case("CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_shares '*_multi'", units=("attach_shares",))
+# Of the unit test, which this machine's own kernel runs each day.
+@case("CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_shares '*_multi'", units=("attach_shares",), quick=())
 def users_have_shares(results, _kernel):
     result = ended_well(results["users-have-shares"])
     said = result.text("stdout") + result.text("stderr")
@@ -338,11 +343,12 @@ def overflow_accounted(results, _kernel):
     counts.check(truth(result), traced)
 
 
-KILLED = """
-traced=$(sed -n 's/^{"pid":\\([0-9]*\\).*/\\1/p' truth)
+KILLED_CALLS = 2000
+KILLED = f"""
+traced=$(sed -n 's/^{{"pid":\\([0-9]*\\).*/\\1/p' truth)
 kill -KILL $tracer
-echo cuInit 20000 >&3
-echo cuLaunchKernel 20000 >&3
+echo cuInit {KILLED_CALLS} >&3
+echo cuLaunchKernel {KILLED_CALLS} >&3
 exec 3>&-
 until_said '^]' truth $traced
 cat /sys/kernel/tracing/uprobe_events >left_by_killed
@@ -357,7 +363,7 @@ def killed_well(results, kernel, name):
     """The program ended as it would have, the next start works and cleans up."""
     result = ended_well(results[name])
     got = counts.truth_of(truth(result))
-    wanted = {"cuInit": [21000, {"1": 21000}], "cuMemAlloc_v2": [1000, {"2": 1000}], "cuLaunchKernel": [20000, {}]}
+    wanted = {"cuInit": [1000 + KILLED_CALLS, {"1": 1000 + KILLED_CALLS}], "cuMemAlloc_v2": [1000, {"2": 1000}], "cuLaunchKernel": [KILLED_CALLS, {}]}
     assert {k: v for k, v in got.items() if k in wanted} == wanted, f"the traced program's results: {got}"
     check_sites(result, results, kernel, "truth_next", "traced_next")
     assert result.text("left_at_end") == "", f"events are left in tracefs: {result.text('left_at_end')}"
@@ -367,7 +373,7 @@ def killed_well(results, kernel, name):
 echo cuInit 1000 >&3
 echo cuMemAlloc_v2 1000 >&3
 until_said cuMemAlloc_v2 truth $tracer
-""" + KILLED)
+""" + KILLED, quick_until=MULTI_SINCE)
 def killed_tracer_of_a_command(results, kernel):
     killed_well(results, kernel, "killed-tracer-of-a-command")
 

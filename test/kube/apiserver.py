@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gpusonde-kube beside a real API server of Kubernetes 1.20 with etcd, controllers and a scheduler, and no node: kubelet's part, what it says of pods, is the
-test's. Neither root nor cgroups are needed.
+"""gpusonde-kube beside a real API server of Kubernetes 1.20 with etcd, and no node: kubelet's part, what it says of pods, is the test's. So is that of the
+controllers and the scheduler, where the API server alone was compiled. Neither root nor cgroups are needed.
 """
 import base64
 import contextlib
@@ -47,9 +47,10 @@ def free_port():
 
 
 class Plane:
-    """etcd, the API server, the controllers, the scheduler, on ports that are free."""
+    """etcd, the API server, the controllers and the scheduler where they are, on ports that are free."""
 
     def __init__(self, parts):
+        self.has_controllers = bool(parts.program("kube-controller-manager"))
         self.parts, self.running = parts, {}
         self.folder = tempfile.mkdtemp(prefix="gpusonde-apiserver-")
         os.chmod(self.folder, 0o755) # the process that asks may be nobody
@@ -109,11 +110,10 @@ class Plane:
         self.openssl("genrsa", "-out", "accounts.key", "2048")
         self.start_etcd()
         self.start_server()
-        config = self.kubeconfig("admin")
-        for name in ("kube-controller-manager", "kube-scheduler"):
-            # No node of these has a kubelet that says that it lives.
-            more = [f"--service-account-private-key-file={self.folder}/accounts.key", "--use-service-account-credentials=false", "--controllers=*,-nodelifecycle"]
-            self.spawn(name, f"--kubeconfig={config}", "--leader-elect=false", "--port=0", "--secure-port=0", *(more if "controller" in name else []))
+        if self.has_controllers:
+            self.start_controllers()
+        else:
+            self.api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}})
         for name in (NODE, OTHER):
             self.api.request("POST", "/api/v1/nodes", json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"zone": "a"}}}))
             self.patch(f"/api/v1/nodes/{name}/status", {"status": READY_NODE})
@@ -121,6 +121,13 @@ class Plane:
         for document in (ROLE, BINDING, CRD):
             self.api.apply(document)
         wait_for(lambda: self.api.get("ServiceAccount", "default"), "the default service account")
+
+    def start_controllers(self):
+        config = self.kubeconfig("admin")
+        for name in ("kube-controller-manager", "kube-scheduler"):
+            # No node of these has a kubelet that says that it lives.
+            more = [f"--service-account-private-key-file={self.folder}/accounts.key", "--use-service-account-credentials=false", "--controllers=*,-nodelifecycle"]
+            self.spawn(name, f"--kubeconfig={config}", "--leader-elect=false", "--port=0", "--secure-port=0", *(more if "controller" in name else []))
 
     def patch(self, path, body):
         return self.api.request("PATCH", path, json.dumps(body), "application/merge-patch+json")
@@ -143,7 +150,7 @@ def plane():
         raise Skip(UNAVAILABLE[0])
     if not hasattr(plane, "one"):
         try:
-            made = Plane(components.Components(f"{BUILD}/real"))
+            made = Plane(components.of_a_plane(f"{BUILD}/real"))
         except fetch.Unavailable as why:
             UNAVAILABLE.append(str(why))
             raise Skip(str(why)) from None
@@ -207,6 +214,32 @@ def of_pods(answer):
     return {r[0]: r[2:] for r in owners(answer, 2).values()}
 
 
+# ---- the controllers' part ----
+
+def controlled(there, owner, kind, name, api="apps/v1", **spec):
+    """An object that a controller made of another one: as it makes it."""
+    reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+                 "controller": True, "blockOwnerDeletion": True}
+    document = plain_pod(name) if kind == "Pod" else workload(kind, name, api, **spec)
+    document["metadata"]["ownerReferences"] = [reference]
+    return there.api.apply(document)
+
+
+def make_what_controllers_make(there, job):
+    """Of the workloads below: replica sets, jobs, pods; and gives their paths."""
+    kinds = {"web": "Deployment", "db": "StatefulSet", "each": "DaemonSet", "once": "Job", "often": "CronJob"}
+    owner = {name: there.api.get(kind, name) for name, kind in kinds.items()}
+    for name, kind in kinds.items():
+        owner[name].update(kind=kind, apiVersion={"Job": "batch/v1", "CronJob": "batch/v1beta1"}.get(kind, "apps/v1"))
+    replicas = controlled(there, owner["web"], "ReplicaSet", "web-5d89", replicas=2)
+    run_of = controlled(there, owner["often"], "Job", "often-1", "batch/v1", template=job, selector=None)
+    pods = [(replicas, "web-5d89-a"), (replicas, "web-5d89-b"), (owner["db"], "db-0"), (owner["each"], "each-x"), (owner["once"], "once-x"), (run_of, "often-1-x")]
+    for of, name in pods:
+        controlled(there, of, "Pod", name)
+    return ["/apis/apps/v1/namespaces/default/replicasets/web-5d89", "/apis/batch/v1/namespaces/default/jobs/often-1",
+            *[f"/api/v1/namespaces/default/pods/{name}" for _, name in pods]]
+
+
 # ---- the tests ----
 
 def test_workloads_of_all_kinds():
@@ -219,12 +252,13 @@ def test_workloads_of_all_kinds():
          {"apiVersion": "batch/v1beta1", "kind": "CronJob", "metadata": {"name": "often", "namespace": "default"}, "spec": {
              "schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": job["spec"]}}}}},
          plain_pod("bare"))
+    made = [] if there.has_controllers else make_what_controllers_make(there, job)
     wanted = {("Deployment", "web"), ("StatefulSet", "db"), ("DaemonSet", "each"), ("Job", "once"), ("CronJob", "often"), ("Pod", "bare")}
     with kube(there) as k:
         def all_there(answer):
             run_pods(there)
             return set(of_pods(answer).values()) == wanted
-        answer = k.until(all_there, "workloads of all kinds, which takes a CronJob a minute", START_S)
+        answer = k.until(all_there, "workloads of all kinds, which takes a CronJob a minute where controllers run", START_S)
         equal(len([p for p, of in of_pods(answer).items() if of == ("Deployment", "web")]), 2)
         # Containers are those that the API has.
         k.until(lambda a: set(owners(a)) == ids_of(there), "the containers that the API has")
@@ -232,6 +266,8 @@ def test_workloads_of_all_kinds():
     for path in ("apps/v1/namespaces/default/deployments/web", "apps/v1/namespaces/default/statefulsets/db", "apps/v1/namespaces/default/daemonsets/each",
                  "batch/v1/namespaces/default/jobs/once", "batch/v1beta1/namespaces/default/cronjobs/often"):
         remove(there, f"/apis/{path}")
+    for path in made:
+        remove(there, path)
 
 
 def test_a_custom_resource_is_found_by_what_the_api_says():

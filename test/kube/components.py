@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of a node. None is installed: packages are unpacked, Kubernetes is compiled, both once, where test/lib/fetch.py keeps what it fetches.
 
+    components.py --cache FOLDER NAME...      as fetch.py, with "kubernetes", all of it, and "kubernetes-server", which is the API server alone
+
 Debian 12's source package "kubernetes" builds kubectl alone, but its tarball is all of upstream's tree of 1.20.2 with what it needs, so that the rest compiles
 from it without a download of any module; by Debian 11's golang-1.15, which upstream used for 1.20. $GPUSONDE_KUBE_BIN names a folder where the four are already.
 """
@@ -15,15 +17,16 @@ from lib import fetch
 
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
 VERSION = "1.20.2"
+SERVER = "kube-apiserver"
 PACKAGES = ("etcd-server", "containerd", "runc", "libseccomp2", "containernetworking-plugins", "busybox-static")
 BUILD_S = 3600
 TREE = "src/k8s.io/kubernetes"
 OPENAPI = "pkg/generated/openapi"
 
 
-def get_packages(folder):
+def get_packages(folder, *packages):
     with fetch.side_apt("bookworm", "main", "amd64") as apt:
-        for package in PACKAGES:
+        for package in packages:
             apt.unpack(package, folder)
 
 
@@ -62,14 +65,18 @@ class Go:
         root = f"{folder}/go/usr/lib/go-1.15"
         os.makedirs(f"{folder}/tmp")
         self.tree = tree
-        self.env = [f"GOROOT={root}", f"GOPATH={folder}", "GO111MODULE=off", "GOPROXY=off", "GOFLAGS=", "CGO_ENABLED=0", f"GOCACHE={folder}/cache",
+        self.env = [f"GOROOT={root}", f"GOPATH={folder}", "GO111MODULE=off", "GOPROXY=off", "GOFLAGS=", "GOGC=400", "CGO_ENABLED=0", f"GOCACHE={folder}/cache",
                     f"GOTMPDIR={folder}/tmp", f"HOME={folder}", f"PATH={root}/bin:{os.environ['PATH']}"]
 
     def build(self, package, output, *flags):
         self.run("go", "build", *flags, "-o", output, package)
 
     def run(self, *args):
-        fetch.command("nice", "-n", "10", "env", "-C", self.tree, *self.env, *args, what=f"{args[0]} of kubernetes", limit_s=BUILD_S)
+        """What was fetched compiles: anything else is a failure, and nothing that cannot be had."""
+        try:
+            fetch.command("nice", "-n", "10", "env", "-C", self.tree, *self.env, *args, what=f"{args[0]} of kubernetes", limit_s=BUILD_S)
+        except fetch.Unavailable as why:
+            raise RuntimeError(str(why)) from None
 
 
 def version_flags():
@@ -79,33 +86,62 @@ def version_flags():
     return ["-ldflags", " ".join(["-s -w", *of])]
 
 
-def get_kubernetes(folder):
-    if os.environ.get("GPUSONDE_KUBE_COMPILE") == "no":
-        raise fetch.Unavailable("Kubernetes is not compiled on this machine: make test-matrix does that, once, in some minutes; GPUSONDE_KUBE_BIN names a folder where it is")
+def get_kubernetes(folder, programs, *flags):
     work = f"{folder}/build"
     tree = unpack_sources(work)
     go = Go(work, tree)
     # The one file that upstream keeps out of its tree.
     if not os.path.exists(f"{tree}/{OPENAPI}/zz_generated.openapi.go"):
-        go.build("./vendor/k8s.io/kube-openapi/cmd/openapi-gen", f"{work}/openapi-gen")
+        go.build("./vendor/k8s.io/kube-openapi/cmd/openapi-gen", f"{work}/openapi-gen", *flags)
         go.run(f"{work}/openapi-gen", "--logtostderr", "-i", ",".join(openapi_folders(tree)), "-p", f"k8s.io/kubernetes/{OPENAPI}",
                "-O", "zz_generated.openapi", "-h", "vendor/k8s.io/code-generator/hack/boilerplate.go.txt", "-r", f"{work}/violations")
-    for program in PROGRAMS:
-        go.build(f"./cmd/{program}", f"{folder}/{program}", *version_flags())
+    for program in programs:
+        go.build(f"./cmd/{program}", f"{folder}/{program}", *flags, *version_flags())
     subprocess.run(["chmod", "-R", "u+w", work], check=True)
     shutil.rmtree(work)
 
 
-fetch.THINGS["kubernetes-packages"] = (get_packages,)
-fetch.THINGS["kubernetes"] = (get_kubernetes,)
+fetch.THINGS["etcd"] = (get_packages, "etcd-server")
+fetch.THINGS["kubernetes-packages"] = (get_packages, *PACKAGES)
+fetch.THINGS["kubernetes"] = (get_kubernetes, PROGRAMS)
+# Without the clouds' own libraries: some 150 s of a processor.
+fetch.THINGS["kubernetes-server"] = (get_kubernetes, (SERVER,), "-tags", "providerless")
+
+
+def needs_its_machine():
+    if platform.machine() != "x86_64":
+        raise fetch.Unavailable(f"the node's programs are fetched for x86-64 alone, and this machine is {platform.machine()}")
+
+
+class Server:
+    """Where an API server and its etcd are."""
+    libraries = ""
+
+    def __init__(self, cache):
+        needs_its_machine()
+        self.server = fetch.get("kubernetes-server", cache)[SERVER]
+        self.etcd = fetch.one(os.path.dirname(fetch.get("etcd", cache)["usr"]), "**/bin/etcd")
+
+    def program(self, name):
+        return {SERVER: self.server, "etcd": self.etcd}.get(name)
+
+
+def of_a_plane(cache):
+    """What there is, or may be made here, of the programs that decide: all of them, or the API server alone."""
+    how, there = os.environ.get("GPUSONDE_KUBE_COMPILE"), fetch.cache_of(cache)
+    if how == "all" or os.environ.get("GPUSONDE_KUBE_BIN") or os.path.isdir(f"{there}/kubernetes"):
+        return Components(cache)
+    if how == "server" or os.path.isdir(f"{there}/kubernetes-server"):
+        return Server(cache)
+    raise fetch.Unavailable("Kubernetes is not compiled on this machine: GPUSONDE_KUBE_COMPILE=server has its API server compiled, once, in some minutes, make test-matrix all of it;"
+                            " GPUSONDE_KUBE_BIN names a folder where it is")
 
 
 class Components:
     """Where each program is."""
 
     def __init__(self, cache):
-        if platform.machine() != "x86_64":
-            raise fetch.Unavailable(f"the node's programs are fetched for x86-64 alone, and this machine is {platform.machine()}")
+        needs_its_machine()
         prebuilt = os.environ.get("GPUSONDE_KUBE_BIN")
         self.folder = os.path.abspath(prebuilt) if prebuilt else os.path.dirname(fetch.get("kubernetes", cache)["kubelet"])
         self.root = os.path.dirname(fetch.get("kubernetes-packages", cache)["usr"])
@@ -121,3 +157,7 @@ class Components:
         if name in PROGRAMS:
             return f"{self.folder}/{name}"
         return fetch.one(self.root, f"**/bin/{name}") if name != "runc" else f"{self.root}/usr/sbin/runc"
+
+
+if __name__ == "__main__":
+    fetch.main()

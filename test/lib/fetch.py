@@ -6,7 +6,7 @@
 
 They come from the mirrors that this machine's apt and pip are configured for, are unpacked into the folder and never installed. Exit status
 77, and one line that says why, when something cannot be had. What is there already is used as it is, however old. The folder is
-$GPUSONDE_REAL_CACHE if that is set. Any number may run at a time: they take turns, and a thing appears complete or not at all.
+$GPUSONDE_REAL_CACHE if that is set. Any number may run at a time: who wants the same takes turns, and a thing appears complete or not at all.
 """
 import argparse
 import contextlib
@@ -341,32 +341,41 @@ THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")
 
 
 @contextlib.contextmanager
-def turn(cache):
+def turn(name, cache):
+    """Of those who want this thing: others are fetched meanwhile."""
     os.makedirs(cache, exist_ok=True)
-    with open(f"{cache}/lock", "w", encoding="ascii") as lock:
+    with open(f"{cache}/lock-{name}", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def make(name, cache):
     """In our turn: whatever is half done was left by somebody who was killed."""
-    for left in glob.glob(f"{cache}/new-*"):
-        shutil.rmtree(left)
     function, *wants = THINGS[name]
-    with tempfile.TemporaryDirectory(dir=cache, prefix="new-") as new:
-        os.mkdir(f"{new}/{name}")
-        function(f"{new}/{name}", *wants)
-        os.rename(f"{new}/{name}", f"{cache}/{name}")
+    new = f"{cache}/new-{name}"
+    shutil.rmtree(new, ignore_errors=True)
+    os.mkdir(new)
+    try:
+        function(new, *wants)
+        os.rename(new, f"{cache}/{name}")
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def cache_of(cache):
+    """$GPUSONDE_REAL_CACHE wins over @cache."""
+    return os.path.abspath(os.environ.get("GPUSONDE_REAL_CACHE") or cache)
 
 
 def get(name, cache):
-    """{file: path} of the thing of this name, fetched into @cache unless it is there; $GPUSONDE_REAL_CACHE wins over @cache."""
-    cache = os.path.abspath(os.environ.get("GPUSONDE_REAL_CACHE") or cache)
+    """{file: path} of the thing of this name, fetched into @cache, or $GPUSONDE_REAL_CACHE, unless it is there."""
+    cache = cache_of(cache)
     folder = f"{cache}/{name}"
     try:
-        with turn(cache):
-            if not os.path.isdir(folder):
-                make(name, cache)
+        if not os.path.isdir(folder):
+            with turn(name, cache):
+                if not os.path.isdir(folder):
+                    make(name, cache)
     except OSError as why:
         raise Unavailable(f"{name}: {why}") from None
     return {f: f"{folder}/{f}" for f in sorted(os.listdir(folder))}

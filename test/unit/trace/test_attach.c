@@ -437,21 +437,21 @@ static void a_place_that_is_no_code_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TRACING_TEST(counts_are_exact_with_64_threads),
-		TRACING_TEST(nested_calls_are_counted_as_nested),
-		TRACING_TEST(a_jump_into_another_call_is_nested_too),
-		TRACING_TEST(calls_left_by_longjmp_are_abandoned),
-		TRACING_TEST(without_return_probes_calls_count_at_entry),
-		TRACING_TEST(a_site_may_lack_the_return_probe_of_its_call),
-		TRACING_TEST(what_the_ring_loses_is_counted_to_the_event),
-		TRACING_TEST(only_the_process_asked_for_is_traced),
-		TRACING_TEST(gpusonde_itself_is_not_traced),
-		TRACING_TEST(one_place_may_mean_two_calls),
-		TRACING_TEST(a_detached_probe_is_not_hit),
-		TRACING_TEST(a_call_that_lost_its_probes_hides_no_others),
-		TRACING_TEST(what_is_let_go_of_may_be_probed_again),
-		TRACING_TEST(the_end_takes_no_longer_with_many_probes),
-		TRACING_TEST(a_place_that_is_no_code_is_refused),
+		TRACING_TEST_BOTH(counts_are_exact_with_64_threads),
+		TRACING_TEST_BOTH(nested_calls_are_counted_as_nested),
+		TRACING_TEST_BOTH(a_jump_into_another_call_is_nested_too),
+		TRACING_TEST_BOTH(calls_left_by_longjmp_are_abandoned),
+		TRACING_TEST_BOTH(without_return_probes_calls_count_at_entry),
+		TRACING_TEST_BOTH(a_site_may_lack_the_return_probe_of_its_call),
+		TRACING_TEST_BOTH(what_the_ring_loses_is_counted_to_the_event),
+		TRACING_TEST_BOTH(only_the_process_asked_for_is_traced),
+		TRACING_TEST_BOTH(gpusonde_itself_is_not_traced),
+		TRACING_TEST_BOTH(one_place_may_mean_two_calls),
+		TRACING_TEST_BOTH(a_detached_probe_is_not_hit),
+		TRACING_TEST_BOTH(a_call_that_lost_its_probes_hides_no_others),
+		TRACING_TEST_BOTH(what_is_let_go_of_may_be_probed_again),
+		TRACING_TEST_BOTH(the_end_takes_no_longer_with_many_probes),
+		TRACING_TEST_BOTH(a_place_that_is_no_code_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("attach", tests, NULL, NULL);
