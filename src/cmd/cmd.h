@@ -32,6 +32,7 @@ int exporter_translate(struct invocation *invocation);
 int doctor_main(struct invocation *invocation);
 int help_main(struct invocation *invocation);
 int inspect_main(struct invocation *invocation);
+int mcp_main(struct invocation *invocation);
 int probes_main(struct invocation *invocation);
 int trace_main(struct invocation *invocation);
 int record_main(struct invocation *invocation);

@@ -134,6 +134,13 @@ static const struct exit_status report_statuses[] = {
 	{ 0 },
 };
 
+static const struct exit_status mcp_statuses[] = {
+	{ "0", "Its input has ended." },
+	{ "1", "It could not start, or its output failed." },
+	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
 static const struct exit_status help_statuses[] = {
 	{ "0", "The help is shown." },
 	{ "1", "It cannot be written." },
@@ -344,6 +351,16 @@ const struct command commands[] = {
 	  .statuses = resume_statuses,
 	  .summary = "make the agent attach to the driver again",
 	  .about = "Makes the running agent attach to the driver again after gpusonde release." },
+	{ .name = "mcp",
+	  .run = mcp_main,
+	  .use = USE_MCP,
+	  .statuses = mcp_statuses,
+	  .summary = "serve an assistant: the Model Context Protocol",
+	  .about = "Speaks the Model Context Protocol on standard input and output, for an assistant that "
+		   "starts it. Its tools are\n"
+		   "commands that only read (gpus, ps, doctor, report, analyze), with their JSON; nothing is "
+		   "changed on the machine,\n"
+		   "and no more is seen than its user may see. docs/mcp.md shows how it is set up." },
 	{ .name = "atopgpud",
 	  .run = atopgpud_main,
 	  .use = USE_ATOPGPUD,

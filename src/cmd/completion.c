@@ -5,11 +5,11 @@
  */
 #include "cmd/completion.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "cmd/flag_words.h"
 
 /* What a shell offers as a flag's value. */
 enum offer { OFFER_NOTHING, OFFER_WORDS, OFFER_FILES, OFFER_USERS, OFFER_PIDS, OFFER_COMMANDS, OFFERS };
@@ -36,21 +36,6 @@ static const struct {
 	{ "BOOL", OFFER_WORDS, "true false" }, { "LEVEL", OFFER_WORDS, "error warning notice info debug" },
 };
 
-/* The words of "a|b|c" with blanks between them; none if a part is a placeholder itself. */
-static void words_of(const char *placeholder, struct strbuf *ret_words)
-{
-	strbuf_reset(ret_words);
-	if (!strchr(placeholder, '|'))
-		return;
-	for (const char *p = placeholder; *p; p++) {
-		if (!islower((unsigned char)*p) && !isdigit((unsigned char)*p) && !strchr("|_-", *p)) {
-			strbuf_reset(ret_words);
-			return;
-		}
-		strbuf_addc(ret_words, *p == '|' ? ' ' : *p);
-	}
-}
-
 static enum offer offer_of(const char *placeholder, struct strbuf *ret_words)
 {
 	strbuf_reset(ret_words);
@@ -60,7 +45,7 @@ static enum offer offer_of(const char *placeholder, struct strbuf *ret_words)
 		strbuf_adds(ret_words, offers[i].words ? offers[i].words : "");
 		return offers[i].offer;
 	}
-	words_of(placeholder, ret_words);
+	flag_words(placeholder, ret_words);
 	return ret_words->len > 0 ? OFFER_WORDS : OFFER_NOTHING;
 }
 

@@ -190,7 +190,7 @@ static int render(struct snapshot_client *client, struct screen *screen, struct 
 {
 	bool chosen = screen->select.any || screen->fields.any, writes = show_fields_writes(&screen->fields);
 	bool decoded = screen->select.by != GROUP_NONE || !(screen->json || writes);
-	unsigned shown = screen->show->sections, wanted = shown | (chosen ? JSON_NODE : 0);
+	unsigned shown = screen->show->sections, wanted = shown | (screen->select.any ? JSON_NODE : 0);
 	json_t *document = NULL;
 	const char *error;
 	struct strbuf text;

@@ -46,7 +46,9 @@ static bool parse_list(const struct show_fields *fields, const char *flag, const
 
 bool show_fields_parse(const struct invocation *inv, struct show_fields *ret_fields)
 {
-	struct show_fields fields = { .command = inv->command->name, .csv = inv->flag[FLAG_CSV] };
+	struct show_fields fields = { .command = inv->command->name,
+				      .json = inv->flag[FLAG_JSON],
+				      .csv = inv->flag[FLAG_CSV] };
 	const char *filter = inv->flag[FLAG_FILTER];
 
 	if (!parse_list(&fields, "--columns", inv->flag[FLAG_COLUMNS], &fields.columns) ||
@@ -61,13 +63,12 @@ bool show_fields_parse(const struct invocation *inv, struct show_fields *ret_fie
 			fields.command, filter);
 		return false;
 	}
-	if (inv->flag[FLAG_JSON] && show_fields_writes(&fields)) {
-		fprintf(stderr,
-			"gpusonde %s: %s is of tables, and --json has all members: leave one of them out\n",
-			fields.command, fields.csv ? "--csv" : "--columns");
+	if (inv->flag[FLAG_JSON] && fields.csv) {
+		fprintf(stderr, "gpusonde %s: --csv and --json are two formats: leave one of them out\n",
+			fields.command);
 		return false;
 	}
-	fields.any = show_fields_writes(&fields) || fields.sort.n > 0 || filter;
+	fields.any = fields.csv || fields.columns.n > 0 || fields.sort.n > 0 || filter;
 	*ret_fields = fields;
 	return true;
 }
@@ -168,7 +169,7 @@ int show_fields_apply(const struct show_fields *fields, json_t *document, const 
 {
 	const struct field_list *lists[] = { written ? &fields->columns : NULL, &fields->sort,
 					     &fields->filter.names };
-	int r = written && show_fields_writes(fields) ? split_instances(document, key) : 0;
+	int r = written && (fields->csv || fields->columns.n > 0) ? split_instances(document, key) : 0;
 	json_t *rows = json_object_get(document, key);
 
 	if (r == 0)
@@ -177,7 +178,11 @@ int show_fields_apply(const struct show_fields *fields, json_t *document, const 
 		return r;
 	remove_others(fields, rows);
 	remove_others(fields, json_object_get(document, "traced"));
-	return fields->sort.n > 0 ? fields_sort(rows, &fields->sort) : 0;
+	if (fields->sort.n > 0)
+		r = fields_sort(rows, &fields->sort);
+	return r == 0 && written && fields->json && fields->columns.n > 0 ?
+		       fields_reduce(rows, &fields->columns) :
+		       r;
 }
 
 int show_fields_write(const struct show_fields *fields, bool simulated, bool added_up, const json_t *rows,

@@ -8,7 +8,7 @@
 struct show_fields {
 	const char *command;
 	bool any; /* one of the flags is set */
-	bool csv;
+	bool json, csv;
 	struct field_list columns, sort; /* n 0: not asked for */
 	struct field_filter filter; /* names.n 0: not asked for */
 };
@@ -19,7 +19,7 @@ bool show_fields_parse(const struct invocation *inv, struct show_fields *ret_fie
 /* Whether rows are written field by field, and not by a table of their own. */
 static inline bool show_fields_writes(const struct show_fields *fields)
 {
-	return fields->csv || fields->columns.n > 0;
+	return fields->csv || (fields->columns.n > 0 && !fields->json);
 }
 
 /*

@@ -123,3 +123,22 @@ json_t *fields_names(const json_t *rows)
 	}
 	return names;
 }
+
+int fields_reduce(json_t *rows, const struct field_list *list)
+{
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i);
+		json_t *reduced = json_object();
+		int r = 0;
+
+		for (unsigned k = 0; k < list->n; k++) {
+			const json_t *value = field_of(row, list->name[k]);
+
+			r |= json_object_set_new(reduced, list->name[k],
+						 value ? json_incref((json_t *)value) : json_null());
+		}
+		if (json_array_set_new(rows, i, reduced) < 0 || r < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}

@@ -31,6 +31,9 @@ void field_add_text(const json_t *value, struct strbuf *out);
 /* An object whose keys are the names of all fields that a row has, as they come. NULL: no memory. */
 json_t *fields_names(const json_t *rows);
 
+/* Leaves these fields of each row, under their names; null where it has none. -ENOMEM. */
+int fields_reduce(json_t *rows, const struct field_list *list);
+
 /* ---- which rows ---- */
 
 enum field_test_kind {

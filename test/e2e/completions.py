@@ -16,7 +16,7 @@ CASES = [
     (["gpusonde", "sn"], {"snapshot"}, {"gpus"}),
     (["gpusonde", "ps", "--co"], {"--color", "--config", "--container"}, {"--watch"}),
     (["gpusonde", "ps", "--color", ""], {"auto", "always", "never"}, {"--json"}),
-    (["gpusonde", "ps", "--sort", "m"], {"memory"}, {"pid"}),
+    (["gpusonde", "ps", "--by", "u"], {"user"}, {"pod"}),
     (["gpusonde", "ps", "--user", "ro"], {"root"}, {"rot"}),
     (["gpusonde", "record", "st"], {"start", "stop", "status"}, {"last"}),
     (["gpusonde", "inspect", "/etc/pass"], {"/etc/passwd"}, {"/etc/group"}),

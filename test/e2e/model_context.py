@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""gpusonde mcp, spoken to by hand; and by the protocol's own client, where that is installed."""
+import asyncio
+import json
+import subprocess
+
+from lib.e2e import GPUSONDE, PATIENCE_S, Agent, Skip, command, contains, environment, equal, run
+
+HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+STATELESS = "2026-07-28"
+META = "io.modelcontextprotocol/"
+
+
+class Server:
+    def __init__(self, *flags, env=None):
+        self.process = subprocess.Popen([GPUSONDE, "mcp", *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env or environment())
+        self.next = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        equal((self.process.wait(PATIENCE_S), self.process.stderr.read()), (0, ""), "its end")
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def line(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def say(self, **message):
+        return self.line(json.dumps(dict(message, jsonrpc="2.0")))
+
+    def ask(self, method, **params):
+        self.next += 1
+        answer = self.say(id=self.next, method=method, params=params)
+        equal((answer["jsonrpc"], answer["id"]), ("2.0", self.next))
+        return answer["result"] if "result" in answer else answer["error"]
+
+    def call(self, tool, **arguments):
+        return self.ask("tools/call", name=tool, arguments=arguments)
+
+
+def test_handshakes():
+    for asked, got in [*((version, version) for version in HANDSHAKES), ("1999-01-01", HANDSHAKES[-1]), (STATELESS, HANDSHAKES[-1])]:
+        with Server() as server:
+            result = server.ask("initialize", protocolVersion=asked, capabilities={}, clientInfo={"name": "test", "version": "0"})
+            equal((result["protocolVersion"], result["serverInfo"]["name"], result["capabilities"]), (got, "gpusonde", {"tools": {}}), asked)
+            equal(server.line('{"jsonrpc":"2.0","method":"notifications/initialized"}\n{"jsonrpc":"2.0","id":"text","method":"ping"}'),
+                  {"jsonrpc": "2.0", "id": "text", "result": {}})
+
+
+def test_requests_that_name_their_version():
+    meta = {META + "protocolVersion": STATELESS, META + "clientInfo": {"name": "test", "version": "0"}, META + "clientCapabilities": {}}
+    with Server() as server:
+        result = server.ask("server/discover", _meta=meta)
+        equal(result["supportedVersions"], [*HANDSHAKES, STATELESS])
+        tools = server.ask("tools/list", _meta=meta)
+        for answer in (result, tools):
+            equal((answer["resultType"], answer["cacheScope"], answer["_meta"][META + "serverInfo"]["name"]), ("complete", "private", "gpusonde"))
+        equal(server.ask("tools/list"), {"tools": tools["tools"]}, "the same tools after a handshake")
+        error = server.ask("tools/list", _meta={META + "protocolVersion": "2099-01-01"})
+        equal((error["code"], error["data"]), (-32022, {"supported": [*HANDSHAKES, STATELESS], "requested": "2099-01-01"}))
+
+
+def test_tools_are_the_commands():
+    with Agent() as agent, Server("--socket", agent.socket) as server:
+        tools = {tool["name"]: tool for tool in server.ask("tools/list")["tools"]}
+        equal(set(tools), {"gpus", "processes", "health", "report", "analyze_timeline"})
+        for tool in tools.values():
+            equal((tool["annotations"]["readOnlyHint"], tool["inputSchema"]["additionalProperties"]), (True, False), tool["name"])
+            assert all(schema["description"] and schema["type"] in ("string", "boolean") for schema in tool["inputSchema"]["properties"].values()), tool
+        equal(tools["processes"]["inputSchema"]["properties"]["by"]["enum"], ["container", "pod", "job", "user"])
+        equal(tools["analyze_timeline"]["inputSchema"]["required"], ["file"])
+
+        result = server.call("gpus", columns="gpu,uuid", filter="gpu>=1", sort="+gpu")
+        document = json.loads(agent.cli("gpus", "--json", "--columns", "gpu,uuid", "--filter", "gpu>=1", "--sort", "+gpu").stdout)
+        equal((result["isError"], result["structuredContent"]["gpus"], result["structuredContent"]["simulated"]), (False, document["gpus"], True))
+        equal(json.loads(result["content"][0]["text"]), result["structuredContent"])
+        equal({process["gpu"] for process in server.call("processes", gpu=2)["structuredContent"]["processes"]}, {2})
+        assert server.call("processes", by="user")["structuredContent"]["groups"]
+        # A command that finds faults ends with 1, and what it found is the answer.
+        assert server.call("health")["structuredContent"]["checks"]
+
+
+def test_what_is_wrong_is_said():
+    with Server("--socket", "none", env=environment(GPUSONDE_NVML_LIBRARY="/nonexistent.so")) as server:
+        for tool, arguments, words in (("gpus", {"nonsense": 1}, 'gpus has no argument "nonsense"'), ("gpus", {"filter": []}, "the argument filter must be a text"),
+                                       ("gpus", {"filter": "x" * 5000}, "the argument filter must be a text"), ("processes", {"by": "--json"}, "--by cannot be"),
+                                       ("analyze_timeline", {}, "the argument file is needed"), ("analyze_timeline", {"file": "--help"}, "./--help"),
+                                       ("analyze_timeline", {"file": "--"}, "./--"), ("analyze_timeline", {"file": "/bin/true"}, "it is no timeline"),
+                                       ("analyze_timeline", {"file": "/nonexistent"}, "No such file"), ("report", {"file": "/nonexistent", "since": "never"}, "never")):
+            result = server.call(tool, **arguments)
+            equal(result["isError"], True, (tool, arguments))
+            contains(result["content"][0]["text"], words)
+        # Without a driver the document says why it is empty.
+        contains(server.call("gpus")["structuredContent"]["error"], "/nonexistent.so")
+        equal(server.ask("tools/call", name="rm")["code"], -32602)
+        equal(server.ask("tools/call", name="gpus", arguments=[])["code"], -32602)
+        equal(server.ask("resources/list")["code"], -32601)
+        for line, code in (("x", -32700), ("[]", -32600), ("7", -32600), ('{"id":1}', -32600), ('{"jsonrpc":"2.0","id":[],"method":"ping"}', -32600),
+                           ('{"a":' * 5000, -32700), ("x" * (2 << 20), -32600), ('{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32700)):
+            equal(server.line(line)["error"]["code"], code, line[:60])
+        answers = server.line('[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"x"}]')
+        equal([answer.get("result", answer.get("error", {}).get("code")) for answer in answers], [{}, -32601])
+        equal(server.ask("ping"), server.say(id=99, method="ping")["result"], "it goes on")
+
+
+def test_the_protocols_own_client():
+    try:
+        import mcp
+        import mcp.client.stdio
+    except ImportError:
+        raise Skip("the package mcp of PyPI is not installed: its client was not tried") from None
+
+    def program(socket):
+        return mcp.client.stdio.stdio_client(mcp.StdioServerParameters(command=GPUSONDE, args=["mcp", "--socket", socket], env=environment()))
+
+    async def use(client):
+        tools = await client.list_tools()
+        result = await client.call_tool("gpus", {"columns": "gpu,name"})
+        return [tool.name for tool in tools.tools], json.loads(result.content[0].text)["gpus"]
+
+    async def by_handshake(socket):
+        async with program(socket) as streams, mcp.ClientSession(*streams) as session:
+            await session.initialize()
+            return await use(session)
+
+    async def by_discovery(socket):
+        async with mcp.Client(program(socket)) as client:
+            equal(client.protocol_version, STATELESS)
+            return await use(client)
+
+    with Agent() as agent:
+        gpus = json.loads(agent.cli("gpus", "--json", "--columns", "gpu,name").stdout)["gpus"]
+        # Before version 2 there is no other way than the handshake.
+        for ask in (by_handshake, by_discovery) if hasattr(mcp, "Client") else (by_handshake,):
+            names, got = asyncio.run(ask(agent.socket))
+            assert "gpus" in names, names
+            equal(got, gpus)
+
+
+def test_help():
+    contains(command("mcp", "--help").stdout, "Model Context Protocol")
+
+
+if __name__ == "__main__":
+    run()
