@@ -770,7 +770,11 @@ def test_rows_and_columns():
             equal((out.returncode, out.stdout), (2, ""), flags)
             contains(out.stderr, words)
     with Agent() as agent:
-        processes = json.loads(agent.cli("ps", "--json", "--sort", "memory", "--filter", "gpu=0,memory_bytes>1GiB").stdout)["processes"]
+        def large():
+            return json.loads(agent.cli("ps", "--json", "--sort", "memory", "--filter", "gpu=0,memory_bytes>1GiB").stdout)["processes"]
+
+        wait_for(lambda: len(large()) > 1, "processes with memory")
+        processes = large()
         sizes = [process["memory_bytes"] for process in processes]
         assert sizes == sorted(sizes, reverse=True) and len(sizes) > 1 and min(sizes) > 2**30, sizes
         equal({process["gpu"] for process in processes}, {0})
