@@ -408,8 +408,16 @@ static void set_cuda(struct trace_view *view, const struct cuda_stats *c)
 static void set_readers(struct trace_view *view, const struct pipeline *pipeline,
 			const struct trace_engine_status *s)
 {
-	struct helper_stats readers[] = { s->targets.readers.files, s->targets.readers.sites, { 0 }, { 0 } };
-	uint64_t hung = 0, crashes = 0;
+	static const enum agent_metric hung[] = { AGENT_TRACE_READERS_HUNG_FILES,
+						  AGENT_TRACE_READERS_HUNG_SITES,
+						  AGENT_TRACE_READERS_HUNG_PYTHON,
+						  AGENT_TRACE_READERS_HUNG_UNWIND };
+	static const enum agent_metric crashed[] = { AGENT_TRACE_READERS_CRASHED_FILES,
+						     AGENT_TRACE_READERS_CRASHED_SITES,
+						     AGENT_TRACE_READERS_CRASHED_PYTHON,
+						     AGENT_TRACE_READERS_CRASHED_UNWIND };
+	struct helper_stats readers[ARRAY_SIZE(hung)] = { s->targets.readers.files,
+							  s->targets.readers.sites };
 	unsigned stuck = 0;
 
 	if (pipeline->finder)
@@ -417,12 +425,10 @@ static void set_readers(struct trace_view *view, const struct pipeline *pipeline
 	if (pipeline->stacks)
 		stack_sums_reader_stats(pipeline->stacks, &readers[3]);
 	for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
-		hung += readers[i].hung;
-		crashes += readers[i].crashes;
+		view_set(view, hung[i], (double)readers[i].hung);
+		view_set(view, crashed[i], (double)readers[i].crashes);
 		stuck += readers[i].stuck;
 	}
-	view_set(view, AGENT_TRACE_READERS_HUNG, (double)hung);
-	view_set(view, AGENT_TRACE_READERS_CRASHED, (double)crashes);
 	view_set(view, AGENT_TRACE_READERS_STUCK, stuck);
 }
 

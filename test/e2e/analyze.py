@@ -58,6 +58,28 @@ def test_a_finding_has_what_it_needs():
     equal((rules["copy_bound"]["judged"], rules["copy_bound"]["active"]), (True, 1))
 
 
+def held(path, rise):
+    """Two devices of a process, one of which holds more and more, and is told of before the other one."""
+    writer = Writer()
+    process = writer.process(7, "train")
+    curves = [writer.counter(f"cuda:{i} allocated, bytes", process) for i in (1, 0)]
+    for i in range(60):
+        writer.value(curves[0], BEGIN + 10 * i * 10**9, 2**28 + i * rise)
+        writer.value(curves[1], BEGIN + 10 * i * 10**9 + MS, 2**29)
+    writer.write(path)
+
+
+def test_allocators_of_several_devices_are_added():
+    with tempfile.TemporaryDirectory() as tmp:
+        held(f"{tmp}/leak.pftrace", 16 << 20)
+        held(f"{tmp}/none.pftrace", 0)
+        _, leak = analyzed(f"{tmp}/leak.pftrace")
+        _, none = analyzed(f"{tmp}/none.pftrace")
+    (finding,) = found(leak, "leak")
+    equal(finding["pid"], 7)
+    equal(found(none, "leak"), [])
+
+
 def test_absent_evidence_is_said():
     with tempfile.TemporaryDirectory() as tmp:
         Writer().write(f"{tmp}/x.pftrace")

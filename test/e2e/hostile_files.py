@@ -10,7 +10,7 @@ import stat
 import subprocess
 import time
 
-from lib.e2e import BUILD, Agent, Skip, equal, run, values, wait_for
+from lib.e2e import BUILD, Agent, Skip, contains, equal, run, values, wait_for
 from lib.traced import BUSY, DRIVER, SCENARIO, Workload, all_counted, begun, links, probed_when_loaded, tells_links
 
 USER, OTHER = 12345, 12346
@@ -99,7 +99,9 @@ def test_withheld_opening_stops_nobody_else():
         begun(agent)
         with withheld(agent, "open"):
             wait_for(lambda: unread(agent, "barred") >= 1, "the user to be barred")
-            equal(sum(values(agent.metrics(), "gpusonde_trace_readers_replaced_total", reason="hung")), 1, "readers that hung")
+            equal(sum(values(agent.metrics(), "gpusonde_trace_readers_replaced_total", reason="hung", role="files")), 1, "readers that hung")
+            equal(sum(values(agent.metrics(), "gpusonde_trace_readers_replaced_total")), 1, "readers replaced")
+            contains(agent.cli("doctor", "--atop-listen", "none").stdout, "so many hung: files 1; crashed: none")
             bystander_is_traced(agent)
             begin = time.monotonic()
             port = agent.port()

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,10 @@ struct analyze_file {
 	int fd;
 	uint32_t node;
 	struct hashmap names; /* texts of the analysis, by those of the reader */
+	/* What PyTorch's allocators hold: of a device by its track, of all of a process by the process's. */
+	struct hashmap held_by[2], held_of[2]; /* index in `held`; [1]: reserved */
+	double *held;
+	uint32_t held_n;
 	uint64_t lost;
 };
 
@@ -259,6 +264,48 @@ static bool of_gpu(struct analyze_file *file, const struct timeline_event *from,
 	return event->device != 0;
 }
 
+/* NULL: no memory for it. */
+static double *held_at(struct analyze_file *file, struct hashmap *by, uint32_t track)
+{
+	uint32_t index;
+	double *grown;
+
+	if (hashmap_get(by, track, &index))
+		return &file->held[index];
+	grown = reallocarray(file->held, file->held_n + 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	file->held = grown;
+	if (hashmap_put(by, track, file->held_n) < 0)
+		return NULL;
+	file->held[file->held_n] = 0;
+	return &file->held[file->held_n++];
+}
+
+/* A curve of a process's allocator: the event is of all of its devices. */
+static bool of_allocator(struct analyze_file *file, const struct timeline_event *from,
+			 const struct timeline_track *track, struct analysis_event *event)
+{
+	const char *name = text_at(file, track->name);
+	bool reserved = strstr(name, " reserved, bytes");
+	double *sum, *own, before;
+
+	if (strncmp(name, "cuda:", 5) != 0 || (!reserved && !strstr(name, " allocated, bytes")))
+		return false;
+	own = isfinite(from->value) ? held_at(file, &file->held_by[reserved], from->track) : NULL;
+	if (!own)
+		return false;
+	before = *own;
+	*own = from->value;
+	sum = held_at(file, &file->held_of[reserved], track->parent);
+	if (!sum)
+		return false;
+	*sum += from->value - before;
+	event->value = *sum;
+	event->counter = reserved ? ANALYSIS_COUNTER_TORCH_RESERVED : ANALYSIS_COUNTER_TORCH_ALLOCATED;
+	return true;
+}
+
 static bool of_value(struct analyze_file *file, const struct timeline_event *from,
 		     const struct timeline_track *track, struct analysis_event *event)
 {
@@ -270,12 +317,8 @@ static bool of_value(struct analyze_file *file, const struct timeline_event *fro
 	if (!parent)
 		return false;
 	if (parent->kind == TIMELINE_PROCESS) {
-		bool reserved = strstr(name, " reserved, bytes"), cuda = strncmp(name, "cuda:", 5) == 0;
-
 		event->pid = parent->pid;
-		event->counter =
-			reserved ? ANALYSIS_COUNTER_TORCH_RESERVED : ANALYSIS_COUNTER_TORCH_ALLOCATED;
-		return cuda && (reserved || strstr(name, " allocated, bytes"));
+		return of_allocator(file, from, track, event);
 	}
 	event->device = gpu_of(file, text_at(file, parent->name));
 	for (size_t i = 0; event->device && i < ARRAY_SIZE(counters); i++)
@@ -377,6 +420,11 @@ void analyze_file_free(struct analyze_file *file)
 		return;
 	timeline_reader_free(file->reader);
 	hashmap_done(&file->names);
+	for (unsigned i = 0; i < 2; i++) {
+		hashmap_done(&file->held_by[i]);
+		hashmap_done(&file->held_of[i]);
+	}
+	free(file->held);
 	if (file->fd >= 0)
 		close(file->fd);
 	free(file);

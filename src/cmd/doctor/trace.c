@@ -208,23 +208,43 @@ static void check_budget(const struct doctor *d, struct finding *f)
 	strbuf_done(&text);
 }
 
+/* "files 2, python 1"; "": none. The sum of them. */
+static double readers_replaced(const struct doctor *d, const char *reason, char *text, size_t size)
+{
+	static const char *const roles[] = { "files", "sites", "python", "unwind" };
+	const json_t *of = agents_figure(d, "trace_readers_replaced_total", reason);
+	double sum = 0;
+
+	*text = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(roles); i++) {
+		double n = json_number_value(json_object_get(of, roles[i]));
+		size_t at = strlen(text);
+
+		if (n > 0)
+			snprintf(text + at, size - at, "%s%s %.0f", at > 0 ? ", " : "", roles[i], n);
+		sum += n;
+	}
+	return sum;
+}
+
 /* Helpers that read users' libraries, interpreters, and what native frames are unwound by. */
 static void check_readers(const struct doctor *d, struct finding *f)
 {
 	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
-	double hung = json_number_value(agents_figure(d, "trace_readers_replaced_total", "hung")),
-	       crashed = json_number_value(agents_figure(d, "trace_readers_replaced_total", "crashed")),
-	       stuck = json_number_value(json_object_get(agent, "trace_readers_stuck"));
+	double stuck = json_number_value(json_object_get(agent, "trace_readers_stuck"));
+	char hung[128], crashed[128];
+	double n = readers_replaced(d, "hung", hung, sizeof(hung)) +
+		   readers_replaced(d, "crashed", crashed, sizeof(crashed));
 
 	if (!is_enabled(d)) {
 		found_disabled(d, f);
 	} else if (!*text_of(d->trace, "backend")) {
 		found(f, VERDICT_NOTE, "no agent that traces answers");
-	} else if (hung + crashed + stuck > 0) {
+	} else if (n + stuck > 0) {
 		found(f, stuck > 0 ? VERDICT_WARNING : VERDICT_NOTE,
-		      "of the helpers that read users' files %.0f hung and %.0f crashed; the kernel does not "
-		      "let %.0f end",
-		      hung, crashed, stuck);
+		      "of the helpers that read users' files so many hung: %s; crashed: %s; the kernel does "
+		      "not let %.0f end",
+		      *hung ? hung : "none", *crashed ? crashed : "none", stuck);
 		remedy(f, "who caused it is not read from for a while; stacks and names of his are missing");
 	} else {
 		found(f, VERDICT_OK, "no helper that reads users' files has hung or crashed");
@@ -443,9 +463,13 @@ static void check_driver(const struct doctor *d, struct finding *f)
 }
 
 const struct check trace_checks[] = {
-	{ "tracing", check_tracing },       { "trace-capabilities", check_capabilities },
-	{ "trace-records", check_records }, { "trace-budget", check_budget },
-	{ "trace-readers", check_readers }, { "tracefs", check_tracefs },
-	{ "trace-sites", check_sites },     { "trace-driver", check_driver },
+	{ "tracing", check_tracing },
+	{ "trace-capabilities", check_capabilities },
+	{ "trace-records", check_records },
+	{ "trace-budget", check_budget },
+	{ "trace-readers", check_readers },
+	{ "tracefs", check_tracefs },
+	{ "trace-sites", check_sites },
+	{ "trace-driver", check_driver },
 	{ 0 },
 };
