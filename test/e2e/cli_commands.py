@@ -746,6 +746,7 @@ def test_doctor_shows_what_is_wrong_first():
 
 def test_rows_and_columns():
     with Agent(scenario="node-mig") as agent:
+        wait_for(lambda: json.loads(agent.cli("gpus", "--json").stdout)["gpus"], "GPUs")
         document = json.loads(agent.cli("gpus", "--json").stdout)
         out = agent.cli("gpus", "--csv", "--columns", "gpu,gi,memory_total_bytes,profile")
         instances = [(gpu, instance) for gpu in document["gpus"] for instance in [None, *gpu["mig"]]]

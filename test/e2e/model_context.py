@@ -5,7 +5,7 @@ import asyncio
 import json
 import subprocess
 
-from lib.e2e import GPUSONDE, PATIENCE_S, Agent, Skip, command, contains, environment, equal, run
+from lib.e2e import GPUSONDE, PATIENCE_S, Agent, Skip, command, contains, environment, equal, run, wait_for
 
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"
@@ -76,6 +76,7 @@ def test_tools_are_the_commands():
         equal(tools["processes"]["inputSchema"]["properties"]["by"]["enum"], ["container", "pod", "job", "user"])
         equal(tools["analyze_timeline"]["inputSchema"]["required"], ["file"])
 
+        wait_for(lambda: len(json.loads(agent.cli("ps", "--json").stdout)["processes"]) > 8, "processes")
         result = server.call("gpus", columns="gpu,uuid", filter="gpu>=1", sort="+gpu")
         document = json.loads(agent.cli("gpus", "--json", "--columns", "gpu,uuid", "--filter", "gpu>=1", "--sort", "+gpu").stdout)
         equal((result["isError"], result["structuredContent"]["gpus"], result["structuredContent"]["simulated"]), (False, document["gpus"], True))
@@ -135,6 +136,7 @@ def test_the_protocols_own_client():
             return await use(client)
 
     with Agent() as agent:
+        wait_for(lambda: json.loads(agent.cli("gpus", "--json").stdout)["gpus"], "GPUs")
         gpus = json.loads(agent.cli("gpus", "--json", "--columns", "gpu,name").stdout)["gpus"]
         # Before version 2 there is no other way than the handshake.
         for ask in (by_handshake, by_discovery) if hasattr(mcp, "Client") else (by_handshake,):
