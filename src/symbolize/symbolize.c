@@ -70,6 +70,8 @@ static int init(struct symbolizer *symbolizer, const struct symbolizer_config *c
 
 	symbolizer->config = *config;
 	set_limits(&symbolizer->config.limits);
+	if (symbolizer->config.patience_ns == 0)
+		symbolizer->config.patience_ns = PATIENCE_NS;
 	snprintf(symbolizer->proc_root, sizeof(symbolizer->proc_root), "%s",
 		 config->proc_root ? config->proc_root : "/proc");
 	pthread_mutex_init(&symbolizer->lock, NULL);
@@ -113,9 +115,8 @@ void symbolizer_free(struct symbolizer *symbolizer)
 		return;
 	pthread_mutex_lock(&symbolizer->lock);
 	atomic_store(&symbolizer->stop, true);
-	pthread_cond_signal(&symbolizer->wake);
 	pthread_mutex_unlock(&symbolizer->lock);
-	if (!thread_join(symbolizer->thread, PATIENCE_NS)) {
+	if (!thread_join(symbolizer->thread, symbolizer->config.patience_ns)) {
 		log_warning("the thread that reads kernels does not end: a file system does not respond");
 		return;
 	}

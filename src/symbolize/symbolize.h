@@ -46,6 +46,7 @@ struct symbolizer_config {
 	const char *proc_root; /* "/proc" but in tests */
 	/* interval until a failed question is retried, and then four times that; 0: 250 ms */
 	int64_t again_ns;
+	int64_t patience_ns; /* until a thread that does not end is abandoned; 0: 600 ms */
 	/* Files that are not read; must outlive the symbolizer. */
 	const struct file_mark *avoided;
 	uint32_t avoided_n;
