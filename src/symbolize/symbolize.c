@@ -115,6 +115,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 		return;
 	pthread_mutex_lock(&symbolizer->lock);
 	atomic_store(&symbolizer->stop, true);
+	pthread_cond_signal(&symbolizer->wake);
 	pthread_mutex_unlock(&symbolizer->lock);
 	if (!thread_join(symbolizer->thread, symbolizer->config.patience_ns)) {
 		log_warning("the thread that reads kernels does not end: a file system does not respond");

@@ -348,12 +348,13 @@ static void a_full_queue_refuses(_unused_ void **state)
 
 static void answers_can_be_waited_for(_unused_ void **state)
 {
-	const struct symbolizer_config config = { 0 };
+	const struct symbolizer_config config = { .patience_ns = 2 * AGES_NS };
 	struct symbolizer *symbolizer = begin(&config);
 	struct pollfd pollfd = { .fd = symbolizer_fd(symbolizer), .events = POLLIN };
 	struct program self = { .pid = wait_in_vain() };
 	struct symbolizer_question q = question_of(&self, (uintptr_t)answers_can_be_waited_for + 1);
 	struct symbolizer_answer answer;
+	int64_t begin_ns;
 
 	assert_false(symbolizer_take(symbolizer, &answer));
 	assert_int_equal(poll(&pollfd, 1, 0), 0);
@@ -364,7 +365,10 @@ static void answers_can_be_waited_for(_unused_ void **state)
 	assert_false(symbolizer_take(symbolizer, &answer));
 	assert_int_equal(poll(&pollfd, 1, 0), 0);
 	end(self.pid);
+	/* The thread has nothing to do, and is woken. */
+	begin_ns = clock_mono_ns();
 	symbolizer_free(symbolizer);
+	assert_true(clock_mono_ns() - begin_ns < AGES_NS);
 }
 
 /* With questions, answers and retries left: nothing leaks, nobody hangs. */
