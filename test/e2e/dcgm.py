@@ -16,6 +16,7 @@ import time
 
 from e2e.fake_kube import Authority
 from lib.e2e import Agent, Skip, children, comm, command, contains, environment, equal, run, samples, values, wait_for
+from lib.tls import need_reasons
 
 REFRESH = "5s"
 NO_DRIVER = "/nonexistent/libnvidia-ml.so.1"
@@ -159,6 +160,7 @@ def test_gzip_and_chunks():
 
 def test_https():
     """By certificates of one's own, which alone are believed then, and which may be replaced."""
+    need_reasons()
     with tempfile.TemporaryDirectory(prefix="gpusonde-ca-") as folder, Exporter() as exporter:
         os.chmod(folder, 0o755)
         ours, others = (Authority(folder, name) for name in ("ours", "others"))

@@ -15,6 +15,7 @@ import threading
 
 from e2e.fake_kube import Authority
 from lib.e2e import SOURCE, Agent, Skip, children, comm, contains, equal, run, values, wait_for
+from lib.tls import need_reasons
 
 KEY = "a-very-secret-key"
 PATH = "/v1/kubernetes/clusters/cluster-1/gpu-metrics"
@@ -111,6 +112,7 @@ def no_key(agent):
 
 def test_https():
     """By certificates of one's own, which alone are believed then, and which may be replaced."""
+    need_reasons()
     with tempfile.TemporaryDirectory(prefix="gpusonde-ca-") as folder, Server() as server:
         os.chmod(folder, 0o755)
         ours, others = (Authority(folder, name) for name in ("ours", "others"))
