@@ -260,6 +260,7 @@ static int add_analysis(struct tracer *tracer, struct event_sinks *sinks)
 
 	if (r < 0)
 		return r;
+	live_analysis_set_stacks(tracer->analysis, pipeline_stacks(tracer->pipeline));
 	live_analysis_sink(tracer->analysis)->sink.turn_ns = ANALYSIS_TURN_NS;
 	live_analysis_spans(tracer->analysis)->sink.turn_ns = ANALYSIS_TURN_NS;
 	r = span_sinks_add(pipeline_span_sinks(tracer->pipeline), live_analysis_spans(tracer->analysis));

@@ -132,9 +132,16 @@ static uint32_t evidence_of(const struct analysis_event *event)
 	return bits;
 }
 
+static void tell_parts(struct analysis *a, const struct analysis_event *event)
+{
+	for (unsigned i = 0; i < ANALYSIS_PARTS; i++)
+		parts[i].event(a, a->parts[i], event);
+}
+
 int analysis_add(struct analysis *a, const struct analysis_event *event)
 {
 	uint64_t beyond = a->counts.beyond;
+	struct analysis_event load;
 
 	if (!is_possible(event))
 		return -EINVAL;
@@ -143,8 +150,10 @@ int analysis_add(struct analysis *a, const struct analysis_event *event)
 	analysis_tick(a, event->end_ns);
 	a->counts.late += event->end_ns < a->window_ns;
 	a->seen |= evidence_of(event);
-	for (unsigned i = 0; i < ANALYSIS_PARTS; i++)
-		parts[i].event(a, a->parts[i], event);
+	if (load_ends(&a->loads, event, &load))
+		tell_parts(a, &load);
+	if (!load_begins(&a->loads, event))
+		tell_parts(a, event);
 	return a->counts.beyond > beyond ? -ENOBUFS : 0;
 }
 
@@ -163,10 +172,11 @@ int analysis_new(const struct analysis_options *options, struct analysis **ret_a
 		a->options.window_ns = ANALYSIS_WINDOW_NS;
 	if (a->options.fits == 0)
 		a->options.fits = ANALYSIS_FITS;
-	a->texts = (struct row_list){ .size = sizeof(uint32_t), .max = ANALYSIS_TEXTS_MAX };
+	text_table_init(&a->texts, ANALYSIS_TEXTS_MAX, ANALYSIS_TEXT_BYTES);
+	stack_table_init(&a->stacks);
+	shares_init(&a->shares);
 	a->findings =
 		(struct row_list){ .size = sizeof(struct analysis_finding), .max = ANALYSIS_FINDINGS_MAX };
-	strbuf_init(&a->bytes, ANALYSIS_TEXT_BYTES);
 	for (unsigned i = 0; i < ANALYSIS_PARTS && r == 0; i++)
 		r = parts[i].new(&a->parts[i]);
 	if (r == 0)
@@ -183,9 +193,8 @@ void analysis_free(struct analysis *a)
 		return;
 	for (unsigned i = 0; i < ANALYSIS_PARTS; i++)
 		parts[i].free(a->parts[i]);
-	strbuf_done(&a->bytes);
-	row_list_done(&a->texts);
-	hashmap_done(&a->text_by);
-	row_list_done(&a->findings);
+	text_table_done(&a->texts);
+	stack_table_done(&a->stacks);
+	findings_free(a);
 	free(a);
 }

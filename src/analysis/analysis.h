@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/stack.h"
 #include "base/macro.h"
 
 enum analysis_kind {
@@ -103,6 +104,7 @@ struct analysis_event {
 	uint32_t node, device; /* device: UUID or what names it on its node */
 	uint32_t pid, tid;
 	uint32_t name; /* of the function, kernel, operator, reason, ... */
+	uint64_t user; /* who answers for the process, so that users share what has limits; 0: all are one */
 	int32_t result; /* 0: success */
 	uint64_t begin_ns, end_ns; /* equal for what has no length */
 	uint64_t bytes;
@@ -110,7 +112,7 @@ struct analysis_event {
 	uint64_t stream;
 	uint64_t threads; /* of a launch: grid times block; 0: not known */
 	uint64_t communicator, sequence, count; /* communicator: equal on all ranks */
-	uint64_t stack; /* the caller's, given back in findings */
+	uint64_t stack; /* analysis_stack(); 0: none */
 	double value; /* of a counter, in base units */
 };
 
@@ -141,6 +143,7 @@ struct analysis_finding {
 	uint64_t begin_ns, end_ns; /* what was seen of it: the place in a timeline */
 	uint64_t told_ns, reported_ns; /* when the rule said so first, and last */
 	uint64_t stack; /* 0: none */
+	struct analysis_frames *frames; /* of its stack, or of all ranks here; NULL: none are known */
 	double confidence; /* 0 to 1, docs/analysis.md */
 	uint32_t without; /* bits of enum analysis_evidence that would have made it surer */
 	uint32_t values_n;

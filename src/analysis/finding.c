@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The list of findings, and the rules that make them at the end of a window. */
+#include <stdlib.h>
+
 #include "analysis/private.h"
 
 #define BITS_1(a_) (1U << EVIDENCE_##a_)
@@ -65,32 +67,58 @@ static struct analysis_finding *add_finding(struct analysis *a)
 	a->counts.findings_beyond++;
 	if (i == a->findings.n)
 		return NULL;
+	free(list[i].frames);
 	memmove(&list[i], &list[i + 1], (a->findings.n - i - 1) * sizeof(*list));
 	return &list[a->findings.n - 1];
 }
 
+/* Its own, or those of its one stack. */
+static struct analysis_frames *frames_of(const struct analysis *a, const struct analysis_finding *finding)
+{
+	struct ranked_stack one = { .stack = finding->stack, .rank = -1 };
+
+	return finding->frames || finding->stack == 0 ? finding->frames : stacks_merge(a, &one, 1);
+}
+
 void finding_report(struct analysis *a, const struct analysis_finding *finding)
 {
+	struct analysis_frames *frames = frames_of(a, finding);
 	struct analysis_finding *known = find_active(a, finding);
 
 	if (known) {
 		uint64_t begin_ns = MIN(known->begin_ns, finding->begin_ns);
 		double confidence = MAX(known->confidence, finding->confidence);
 		uint64_t told_ns = known->told_ns;
+		struct analysis_frames *before = known->frames;
 
 		*known = *finding;
 		known->begin_ns = begin_ns;
 		known->confidence = confidence;
 		known->told_ns = told_ns;
+		known->frames = frames ? frames : before;
+		if (frames)
+			free(before);
 	} else {
 		known = add_finding(a);
-		if (!known)
+		if (!known) {
+			free(frames);
 			return;
+		}
 		*known = *finding;
 		known->told_ns = a->newest_ns;
+		known->frames = frames;
 	}
 	known->active = true;
 	known->reported_ns = a->newest_ns;
+}
+
+void findings_free(struct analysis *a)
+{
+	struct analysis_finding *list = a->findings.list;
+
+	for (uint32_t i = 0; i < a->findings.n; i++)
+		free(list[i].frames);
+	row_list_done(&a->findings);
 }
 
 void findings_expire(struct analysis *a, uint64_t since_ns)

@@ -18,8 +18,6 @@
 #include "base/clock.h"
 
 enum {
-	GROUPS_MAX = 256, /* communicators */
-	RANKS_MAX = 4096, /* of all of them, as far as they are seen */
 	CALLS = 64, /* newest collectives, with what the first rank enqueued */
 	GAPS = 256, /* newest times from one step to the next */
 };
@@ -31,6 +29,7 @@ enum {
 #define POWER_LOW 0.5 /* of the limit */
 
 struct hang_rank {
+	uint64_t user; /* who is charged */
 	uint32_t node, pid, tid, name; /* tid: of its newest collective */
 	int32_t rank;
 	uint64_t sequence, newest_ns, stack;
@@ -46,6 +45,7 @@ struct hang_call {
 
 struct hang_group {
 	uint64_t communicator, newest_ns;
+	uint64_t user; /* of the first rank's process: the group is charged to him */
 	uint64_t sequence, advanced_ns; /* the highest, and when its first rank enqueued it */
 	uint32_t ranks; /* 0: not known */
 	struct hang_rank *seen;
@@ -61,7 +61,7 @@ struct hang_group {
 };
 
 struct hang {
-	struct hang_group *groups[GROUPS_MAX];
+	struct hang_group *groups[ROOM_HANG_GROUPS];
 	uint32_t n, ranks_n;
 };
 
@@ -88,6 +88,19 @@ void hang_free(void *state)
 	free(h);
 }
 
+/* The last group takes its place. */
+static void hang_group_remove(struct analysis *a, struct hang *h, uint32_t i)
+{
+	struct hang_group *g = h->groups[i];
+
+	share_give(a, g->user, SHARE_HANG_GROUPS, 1);
+	for (uint32_t k = 0; k < g->seen_n; k++)
+		share_give(a, g->seen[k].user, SHARE_HANG_RANKS, 1);
+	h->ranks_n -= g->seen_n;
+	hang_group_free(g);
+	h->groups[i] = h->groups[--h->n];
+}
+
 static uint64_t fewest(const struct hang_group *g)
 {
 	uint64_t least = g->sequence;
@@ -98,7 +111,7 @@ static uint64_t fewest(const struct hang_group *g)
 }
 
 /* The one that is quiet for the longest, if that is long and nobody waits in it. */
-static void forget_one(struct hang *h, uint64_t now_ns)
+static void forget_one(struct analysis *a, struct hang *h, uint64_t now_ns)
 {
 	uint32_t oldest = h->n;
 
@@ -107,31 +120,46 @@ static void forget_one(struct hang *h, uint64_t now_ns)
 		    fewest(h->groups[i]) == h->groups[i]->sequence &&
 		    (oldest == h->n || h->groups[i]->newest_ns < h->groups[oldest]->newest_ns))
 			oldest = i;
-	if (oldest == h->n)
-		return;
-	h->ranks_n -= h->groups[oldest]->seen_n;
-	hang_group_free(h->groups[oldest]);
-	h->groups[oldest] = h->groups[--h->n];
+	if (oldest < h->n)
+		hang_group_remove(a, h, oldest);
 }
 
 static struct hang_group *hang_group_of(struct analysis *a, struct hang *h,
 					const struct analysis_event *event)
 {
-	struct hang_group *g;
+	struct hang_group *g = NULL;
 
 	for (uint32_t i = 0; i < h->n; i++)
 		if (h->groups[i]->communicator == event->communicator)
 			return h->groups[i];
-	if (h->n == GROUPS_MAX)
-		forget_one(h, event->end_ns);
-	g = h->n < GROUPS_MAX ? calloc(1, sizeof(*g)) : NULL;
+	if (h->n == ROOM_HANG_GROUPS || !share_has(a, event->user, SHARE_HANG_GROUPS, 1))
+		forget_one(a, h, event->end_ns);
+	if (h->n < ROOM_HANG_GROUPS && share_has(a, event->user, SHARE_HANG_GROUPS, 1))
+		g = calloc(1, sizeof(*g));
 	if (!g) {
 		a->counts.beyond++;
 		return NULL;
 	}
 	g->communicator = event->communicator;
+	g->user = event->user;
+	share_take(a, g->user, SHARE_HANG_GROUPS, 1);
 	h->groups[h->n++] = g;
 	return g;
+}
+
+static bool hang_make_room(struct hang_group *g)
+{
+	uint32_t room = MAX(2 * g->room, 8U);
+	struct hang_rank *seen;
+
+	if (g->seen_n < g->room)
+		return true;
+	seen = reallocarray(g->seen, room, sizeof(*seen));
+	if (!seen)
+		return false;
+	g->seen = seen;
+	g->room = room;
+	return true;
 }
 
 static struct hang_rank *rank_of(struct analysis *a, struct hang *h, struct hang_group *g,
@@ -147,21 +175,16 @@ static struct hang_rank *rank_of(struct analysis *a, struct hang *h, struct hang
 		rank->rank = MAX(rank->rank, event->rank);
 		return rank;
 	}
-	if (g->seen_n == g->room) {
-		uint32_t room = MAX(2 * g->room, 8U);
-		struct hang_rank *seen =
-			h->ranks_n < RANKS_MAX ? reallocarray(g->seen, room, sizeof(*seen)) : NULL;
-
-		if (!seen) {
-			a->counts.beyond++;
-			return NULL;
-		}
-		g->seen = seen;
-		g->room = room;
+	if (h->ranks_n == ROOM_HANG_RANKS || !share_has(a, event->user, SHARE_HANG_RANKS, 1) ||
+	    !hang_make_room(g)) {
+		a->counts.beyond++;
+		return NULL;
 	}
 	h->ranks_n++;
-	g->seen[g->seen_n] =
-		(struct hang_rank){ .node = event->node, .pid = event->pid, .rank = event->rank };
+	share_take(a, event->user, SHARE_HANG_RANKS, 1);
+	g->seen[g->seen_n] = (struct hang_rank){
+		.user = event->user, .node = event->node, .pid = event->pid, .rank = event->rank
+	};
 	return &g->seen[g->seen_n++];
 }
 
@@ -201,7 +224,8 @@ static void on_collective(struct analysis *a, struct hang *h, const struct analy
 	rank->newest_ns = event->end_ns;
 	rank->name = event->name;
 	rank->tid = event->tid;
-	rank->stack = event->stack;
+	if (event->stack != 0)
+		rank->stack = event->stack;
 	rank->gone = false;
 	match(g, event);
 	if (event->sequence > g->sequence) {
@@ -256,7 +280,7 @@ void hang_event(struct analysis *a, void *state, const struct analysis_event *ev
 	if (event->kind == ANALYSIS_EXIT || event->kind == ANALYSIS_BLOCKED)
 		on_process_event(h, event);
 	else if (event->kind == ANALYSIS_COLLECTIVE && event->result == 0 && event->communicator &&
-		 event->sequence)
+		 event->sequence && !(event->flags & ANALYSIS_TRUE)) /* what was enqueued is a call's */
 		on_collective(a, h, event);
 	for (uint32_t i = 0; event->kind == ANALYSIS_STEP && i < h->n; i++)
 		on_group_step(h->groups[i], event);
@@ -358,6 +382,34 @@ static const char *why(const struct analysis *a, const struct hang_group *g, con
 	return blocked ? "its process waits in the kernel (state D)" : "no progress";
 }
 
+/* Of its process's newest call; where that has several ranks, of its newest collective. */
+static uint64_t stack_of(const struct analysis *a, const struct hang_group *g, const struct hang_rank *rank)
+{
+	const struct process_usage *usage = usage_process(a, rank->node, rank->pid);
+
+	for (uint32_t i = 0; i < g->seen_n; i++)
+		if (&g->seen[i] != rank && g->seen[i].node == rank->node && g->seen[i].pid == rank->pid)
+			return rank->stack;
+	return usage && usage->newest_stack != 0 ? usage->newest_stack : rank->stack;
+}
+
+/* Of all ranks that are seen, merged by frame. */
+static void put_stacks(const struct analysis *a, const struct hang_group *g, struct analysis_finding *finding)
+{
+	_cleanup_free_ struct ranked_stack *list = calloc(g->seen_n, sizeof(*list));
+	uint32_t n = 0, known;
+
+	for (uint32_t i = 0; list && i < g->seen_n; i++) {
+		uint64_t stack = stack_of(a, g, &g->seen[i]);
+
+		if (stack_numbers(a, stack, &known))
+			list[n++] = (struct ranked_stack){ stack, g->seen[i].rank, g->seen[i].pid };
+	}
+	finding_value(finding, "ranks_with_stacks", ANALYSIS_NUMBER, n);
+	if (n > 0)
+		finding->frames = stacks_merge(a, list, n);
+}
+
 static void report_hang(struct analysis *a, const struct hang_group *g, const struct hang_rank *culprit,
 			const char *subject, double confidence, uint64_t now_ns, uint64_t patience)
 {
@@ -383,6 +435,7 @@ static void report_hang(struct analysis *a, const struct hang_group *g, const st
 	finding_value(&finding, "ranks_seen", ANALYSIS_NUMBER, g->seen_n);
 	if (g->ranks)
 		finding_value(&finding, "ranks", ANALYSIS_NUMBER, g->ranks);
+	put_stacks(a, g, &finding);
 	finding_report(a, &finding);
 }
 
@@ -463,18 +516,11 @@ uint32_t analysis_suspects(const struct analysis *a, uint64_t quiet_ns, struct a
 void hang_window(struct analysis *a, void *state, const struct analysis_window *window)
 {
 	struct hang *h = state;
-	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < h->n; i++) {
-		struct hang_group *g = h->groups[i];
-
-		if (all_gone(g)) {
-			h->ranks_n -= g->seen_n;
-			hang_group_free(g);
-			continue;
-		}
-		judge_group(a, g, window);
-		h->groups[kept++] = g;
+	for (uint32_t i = h->n; i > 0; i--) {
+		if (all_gone(h->groups[i - 1]))
+			hang_group_remove(a, h, i - 1);
+		else
+			judge_group(a, h->groups[i - 1], window);
 	}
-	h->n = kept;
 }

@@ -3,9 +3,7 @@
 #pragma once
 
 #include "analysis/analysis.h"
-#include "base/hashmap.h"
-#include "base/row_list.h"
-#include "base/strbuf.h"
+#include "analysis/tables.h"
 
 struct analysis_window {
 	uint64_t begin_ns, end_ns;
@@ -54,6 +52,7 @@ struct process_usage {
 	uint32_t node, pid, device; /* device: of its newest event that has one; 0: none had */
 	uint64_t begin_ns; /* its first event */
 	uint64_t active_ns; /* its newest event that is not a figure, or figure of CPU time that it used */
+	uint64_t newest_stack; /* of its calls; 0: none had one */
 	uint64_t communicator; /* of its newest collective; 0: it had none */
 	uint32_t ranks; /* of that; 0: not known */
 	uint64_t collective_ns; /* its newest collective's end, of any communicator */
@@ -94,11 +93,22 @@ struct device_usage {
 	} reasons[DEVICE_REASONS];
 };
 
+enum { LOADS = 1024 };
+
+/* Loaders' turns that have begun. */
+struct loads {
+	uint32_t n;
+	struct load {
+		uint64_t key, begin_ns; /* begin_ns 0: free */
+	} list[LOADS];
+};
+
 struct analysis {
 	struct analysis_options options;
-	struct strbuf bytes; /* of texts, each with its NUL */
-	struct row_list texts; /* uint32_t: where it begins */
-	struct hashmap text_by;
+	struct text_table texts;
+	struct stack_table stacks;
+	struct user_shares shares;
+	struct loads loads;
 	uint64_t first_ns, newest_ns, window_ns; /* window: its begin */
 	uint32_t seen;
 	void *parts[ANALYSIS_PARTS];
@@ -133,13 +143,21 @@ struct judgement {
 /*
  * A rule says something, in this window: a finding begins, or the active one of the same rule, node, pid,
  * device, subject and communicator goes on. Values and end are the new ones, the confidence the greatest.
+ * Takes @finding's frames; those of its stack are added where it has none.
  */
 void finding_report(struct analysis *analysis, const struct analysis_finding *finding);
+void findings_free(struct analysis *analysis);
 /* Those that were not reported since @since_ns have ended. */
 void findings_expire(struct analysis *analysis, uint64_t since_ns);
 /* At the end of a window: every rule that has the evidence which it needs. */
 void rules_judge(struct analysis *analysis, const struct analysis_window *window);
 void finding_value(struct analysis_finding *finding, const char *name, enum analysis_unit unit, double value);
+
+/* loads.c */
+/* Whether the event is such a begin. */
+bool load_begins(struct loads *loads, const struct analysis_event *event);
+/* Whether one ends by this event; it comes before it. */
+bool load_ends(struct loads *loads, const struct analysis_event *event, struct analysis_event *ret_load);
 
 /* memory.c */
 /* A step of a process begins. */

@@ -18,8 +18,6 @@
 #include "base/clock.h"
 
 enum {
-	GROUPS_MAX = 64, /* communicators */
-	RANKS_MAX = 4096, /* of all of them */
 	PENDING = 128, /* collectives at which not all have arrived */
 	KEPT = 100, /* newest collectives that are judged by */
 	LAST_MIN = 50, /* of them that the rank is the last at */
@@ -45,13 +43,14 @@ struct rank_pending {
 
 struct rank_group {
 	uint64_t communicator, newest_ns;
+	uint64_t user; /* who is charged */
 	uint32_t ranks;
 	struct rank_row *rank;
 	uint64_t *times; /* of `pending` */
 	double *sorted;
 	struct rank_pending pending[PENDING];
 	uint64_t judged, released, released_ns; /* released: sequence of the newest at which all arrived */
-	bool is_true;
+	bool is_true; /* times of the device; those of calls are another group's */
 	struct {
 		uint32_t last;
 		double lateness, gap; /* gap: since the one before; 0: not known */
@@ -59,7 +58,7 @@ struct rank_group {
 };
 
 struct ranks {
-	struct rank_group *groups[GROUPS_MAX];
+	struct rank_group *groups[ROOM_RANK_GROUPS];
 	uint32_t n, ranks_n;
 };
 
@@ -110,20 +109,24 @@ static struct rank_group *group_new(uint64_t communicator, uint32_t ranks)
 	return g;
 }
 
-static bool has_room(const struct ranks *r, uint32_t ranks)
+static bool has_room(struct analysis *a, const struct ranks *r, const struct analysis_event *event)
 {
-	return r->n < GROUPS_MAX && ranks <= RANKS_MAX - r->ranks_n;
+	return r->n < ROOM_RANK_GROUPS && event->ranks <= ROOM_RANKS - r->ranks_n &&
+	       share_has(a, event->user, SHARE_RANK_GROUPS, 1) &&
+	       share_has(a, event->user, SHARE_RANKS, event->ranks);
 }
 
 /* Those that are quiet: what was enqueued long ago says nothing new. */
-static void forget_quiet(struct ranks *r, uint32_t ranks, uint64_t now_ns)
+static void forget_quiet(struct analysis *a, struct ranks *r, const struct analysis_event *event)
 {
-	for (uint32_t i = r->n; i > 0 && !has_room(r, ranks); i--) {
+	for (uint32_t i = r->n; i > 0 && !has_room(a, r, event); i--) {
 		struct rank_group *g = r->groups[i - 1];
 
-		if (g->newest_ns + FORGET_NS >= now_ns)
+		if (g->newest_ns + FORGET_NS >= event->end_ns)
 			continue;
 		r->ranks_n -= g->ranks;
+		share_give(a, g->user, SHARE_RANK_GROUPS, 1);
+		share_give(a, g->user, SHARE_RANKS, g->ranks);
 		group_free(g);
 		r->groups[i - 1] = r->groups[--r->n];
 	}
@@ -132,17 +135,22 @@ static void forget_quiet(struct ranks *r, uint32_t ranks, uint64_t now_ns)
 /* NULL: no room, which is counted. */
 static struct rank_group *group_of(struct analysis *a, struct ranks *r, const struct analysis_event *event)
 {
+	bool is_true = event->flags & ANALYSIS_TRUE;
 	struct rank_group *g;
 
 	for (uint32_t i = 0; i < r->n; i++)
-		if (r->groups[i]->communicator == event->communicator)
+		if (r->groups[i]->communicator == event->communicator && r->groups[i]->is_true == is_true)
 			return r->groups[i]->ranks == event->ranks ? r->groups[i] : NULL;
-	forget_quiet(r, event->ranks, event->end_ns);
-	g = has_room(r, event->ranks) ? group_new(event->communicator, event->ranks) : NULL;
+	forget_quiet(a, r, event);
+	g = has_room(a, r, event) ? group_new(event->communicator, event->ranks) : NULL;
 	if (!g) {
 		a->counts.beyond++;
 		return NULL;
 	}
+	g->is_true = is_true;
+	g->user = event->user;
+	share_take(a, g->user, SHARE_RANK_GROUPS, 1);
+	share_take(a, g->user, SHARE_RANKS, g->ranks);
 	r->groups[r->n++] = g;
 	r->ranks_n += event->ranks;
 	return g;
@@ -232,7 +240,6 @@ void ranks_event(struct analysis *a, void *state, const struct analysis_event *e
 	if (!g || event->sequence <= g->released)
 		return;
 	g->newest_ns = MAX(g->newest_ns, event->end_ns);
-	g->is_true = event->flags & ANALYSIS_TRUE;
 	g->rank[event->rank].node = event->node;
 	g->rank[event->rank].pid = event->pid;
 	p = &g->pending[event->sequence % PENDING];
@@ -380,6 +387,23 @@ static void finish_old(struct rank_group *g, uint64_t before_ns)
 	}
 }
 
+static bool is_judged(const struct rank_group *g, const struct analysis_window *window)
+{
+	/* Nothing new says nothing new. */
+	return g->judged >= KEPT && g->released_ns >= window->begin_ns;
+}
+
+/* The device's own times of the same communicator say more. */
+static bool is_outdone(const struct ranks *r, const struct rank_group *g,
+		       const struct analysis_window *window)
+{
+	for (uint32_t i = 0; i < r->n && !g->is_true; i++)
+		if (r->groups[i]->is_true && r->groups[i]->communicator == g->communicator &&
+		    is_judged(r->groups[i], window))
+			return true;
+	return false;
+}
+
 void ranks_window(struct analysis *a, void *state, const struct analysis_window *window)
 {
 	struct ranks *r = state;
@@ -388,8 +412,7 @@ void ranks_window(struct analysis *a, void *state, const struct analysis_window 
 		struct rank_group *g = r->groups[i];
 
 		finish_old(g, window->end_ns - MIN(window->end_ns, PATIENCE_NS));
-		/* Nothing new says nothing new. */
-		if (g->judged >= KEPT && g->released_ns >= window->begin_ns) {
+		if (is_judged(g, window) && !is_outdone(r, g, window)) {
 			judge_group(a, g, window);
 			keep_best(g);
 		}

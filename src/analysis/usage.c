@@ -166,27 +166,38 @@ static void add_copy(struct process_usage *p, const struct analysis_event *event
 
 static void add_launch(struct process_usage *p, const struct analysis_event *event)
 {
-	struct process_device *device = event->device != 0 ? process_device_of(p, event->device) : NULL;
+	p->sized_launches += event->threads > 0;
+	p->small_launches += event->threads > 0 && event->threads < USAGE_SMALL_LAUNCH;
+}
+
+/* Where launches do not say their device, their work does. */
+static void works_with(struct process_usage *p, uint32_t number)
+{
+	struct process_device *device = number != 0 ? process_device_of(p, number) : NULL;
 
 	if (device)
 		device->launches++;
-	p->sized_launches += event->threads > 0;
-	p->small_launches += event->threads > 0 && event->threads < USAGE_SMALL_LAUNCH;
 }
 
 static void add_of_process(struct process_usage *p, const struct analysis_event *event)
 {
 	p->ended |= event->kind == ANALYSIS_EXIT;
 	p->active_ns = MAX(p->active_ns, event->end_ns);
+	if (event->stack != 0)
+		p->newest_stack = event->stack;
 	if (event->flags & ANALYSIS_NESTED)
 		return;
 	if (event->device != 0)
 		p->device = event->device;
+	if (event->kind == ANALYSIS_COLLECTIVE && event->flags & ANALYSIS_TRUE)
+		return; /* its call is counted */
 	sum_call(&p->kinds[event->kind], event);
 	if (event->kind == ANALYSIS_COPY)
 		add_copy(p, event);
 	if (event->kind == ANALYSIS_LAUNCH)
 		add_launch(p, event);
+	if (event->kind == ANALYSIS_LAUNCH || event->kind == ANALYSIS_WORK)
+		works_with(p, event->device);
 	if (event->kind == ANALYSIS_ALLOCATE && !(event->flags & (ANALYSIS_HOST | ANALYSIS_CACHED)))
 		sum_call(&p->device_allocations, event);
 	if (event->kind == ANALYSIS_COLLECTIVE)
@@ -307,6 +318,7 @@ void usage_reset(const struct analysis *a)
 			.device = p->device,
 			.begin_ns = p->begin_ns,
 			.active_ns = p->active_ns,
+			.newest_stack = p->newest_stack,
 			.communicator = p->communicator,
 			.ranks = p->ranks,
 			.collective_ns = p->collective_ns,

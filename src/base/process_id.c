@@ -9,7 +9,15 @@
 #include "base/hashmap.h"
 
 /* Fields of /proc/PID/stat, numbered as in proc_pid_stat(5). */
-enum { STAT_STATE = 3, STAT_THREADS = 20, STAT_START = 22, STAT_ENV_START = 50, STAT_ENV_END = 51 };
+enum {
+	STAT_STATE = 3,
+	STAT_UTIME = 14,
+	STAT_STIME,
+	STAT_THREADS = 20,
+	STAT_START = 22,
+	STAT_ENV_START = 50,
+	STAT_ENV_END,
+};
 
 /* Nanoseconds of a clock tick. _SC_CLK_TCK is part of the kernel's interface, 100 on our machines. */
 static uint64_t tick_ns(void)
@@ -72,6 +80,10 @@ static int stat_number(struct cursor field, uint64_t *ret_value)
 static uint64_t *stat_wanted(struct process_stat *stat, unsigned number)
 {
 	switch (number) {
+	case STAT_UTIME:
+		return &stat->user_ticks;
+	case STAT_STIME:
+		return &stat->kernel_ticks;
 	case STAT_THREADS:
 		return &stat->threads;
 	case STAT_START:

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/metric.h"
@@ -16,6 +17,7 @@ enum {
 	FINDING_SUBJECT = 160,
 	FINDING_VALUES = 10,
 	FINDING_EVIDENCE = 32,
+	FINDING_FRAMES = 256,
 };
 
 struct finding_value {
@@ -36,6 +38,17 @@ struct finding {
 	uint32_t without; /* bits: evidence that would have made it surer */
 	uint32_t values_n;
 	struct finding_value values[FINDING_VALUES];
+	uint32_t frames_at, frames_n; /* its rows of struct findings.frames; frames_n 0: no stack is known */
+};
+
+/*
+ * Stacks merged by frame: a tree in the order in which it is printed, the outermost frame first. Recordings
+ * do not have it.
+ */
+struct finding_frame {
+	uint32_t depth; /* from 0 */
+	const char *frame; /* "forward (model.py:31)" */
+	const char *ranks; /* whose stacks these are, "0-2, 5"; "": the finding has one stack */
 };
 
 /* A rule, and whether it could be judged. */
@@ -49,6 +62,8 @@ struct findings {
 	uint32_t n, rules_n;
 	struct finding *list; /* in the order in which they began */
 	struct finding_rule *rules;
+	struct finding_frame *frames; /* of all */
+	uint32_t frames_n;
 	const char *evidence[FINDING_EVIDENCE]; /* words of a bit */
 	int64_t real_offset_ns; /* wall clock less the timeline's; 0: not known */
 	uint64_t events; /* seen */
@@ -56,5 +71,8 @@ struct findings {
 	uint64_t beyond; /* events and findings beyond a limit, so that something may be missing */
 };
 
-/* Zeroed, with room for so many; one allocation, to be freed. NULL: out of memory. */
-struct findings *findings_new(uint32_t n, uint32_t rules);
+/*
+ * Zeroed, with room for so many rows, and so many bytes of texts, which begin at *ret_texts; one allocation,
+ * to be freed. NULL: out of memory.
+ */
+struct findings *findings_new(uint32_t n, uint32_t rules, uint32_t frames, size_t bytes, char **ret_texts);

@@ -9,6 +9,8 @@
 #include "base/saturated.h"
 #include "nccl/nccl.h"
 #include "pipeline/analysis_call.h"
+#include "pipeline/analysis_processes.h"
+#include "pipeline/analysis_stacks.h"
 #include "pipeline/findings.h"
 #include "proc/proc.h"
 
@@ -44,7 +46,8 @@ struct live_analysis {
 	uint64_t node_seq, node_ns;
 	uint64_t xid; /* number of the newest report */
 	bool xids_begun;
-	bool sees_all; /* PIDs are those of /proc */
+	struct analysis_processes processes;
+	struct analysis_stacks stacks;
 	struct suspect suspects[SUSPECTS_MAX];
 	uint32_t suspects_n;
 };
@@ -119,16 +122,11 @@ static bool of_launch(struct live_analysis *l, const struct trace_launch *launch
 	return true;
 }
 
-/* A step of an optimizer, or of a loop over batches. */
+/* Without the name, which the program chooses, and texts are kept. */
 static bool of_range(const struct trace_name *name, struct analysis_event *event)
 {
-	static const char step[] = "Optimizer.step#";
-
-	if (name->header.op != TRACE_OP_TORCH_RANGE || name->header.flags & TRACE_FLAG_UNREAD ||
-	    strncmp(name->name, step, strlen(step)) != 0)
-		return false;
-	event->kind = ANALYSIS_STEP; /* without its name, which the program chooses, and texts are kept */
-	return true;
+	return name->header.op == TRACE_OP_TORCH_RANGE && !(name->header.flags & TRACE_FLAG_UNREAD) &&
+	       analysis_of_range(name->name, event);
 }
 
 static int live_event(const struct trace_header *header, _unused_ uint32_t size, void *userdata)
@@ -140,7 +138,6 @@ static int live_event(const struct trace_header *header, _unused_ uint32_t size,
 		.rank = -1,
 		.begin_ns = header->time_ns,
 		.end_ns = header->time_ns,
-		.stack = header->stack,
 	};
 	bool wanted = false;
 
@@ -152,7 +149,11 @@ static int live_event(const struct trace_header *header, _unused_ uint32_t size,
 		wanted = of_launch(l, (const struct trace_launch *)header, &event);
 	else if (header->type == TRACE_EVENT_NAME)
 		wanted = of_range((const struct trace_name *)header, &event);
-	return wanted ? analysis_add(l->analysis, &event) : 0;
+	if (!wanted)
+		return 0;
+	event.user = analysis_user(&l->stacks, header->tgid);
+	event.stack = analysis_stack_of(&l->stacks, l->analysis, header, event.user);
+	return analysis_add(l->analysis, &event);
 }
 
 static void live_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
@@ -165,6 +166,7 @@ static void live_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userda
 					      .end_ns = (uint64_t)clock_mono_ns() };
 
 	analysis_add(l->analysis, &event);
+	analysis_stacks_over(&l->stacks, tgid);
 }
 
 static int live_span(const struct span *span, void *userdata)
@@ -188,16 +190,11 @@ static int live_span(const struct span *span, void *userdata)
 
 /* ---- the node ---- */
 
-static uint32_t device_of(struct live_analysis *l, const struct entity *e)
-{
-	return text_in(l, e->id.parent != READING_NONE ? e->id.mig_uuid : e->id.uuid);
-}
-
 static void take_figures(struct live_analysis *l, const struct entity *e, uint64_t now_ns)
 {
 	struct analysis_event event = { .kind = ANALYSIS_COUNTER,
 					.rank = -1,
-					.device = device_of(l, e),
+					.device = analysis_device_of(l->analysis, e),
 					.begin_ns = now_ns,
 					.end_ns = now_ns };
 
@@ -219,9 +216,10 @@ static void take_figures(struct live_analysis *l, const struct entity *e, uint64
 static void take_reasons(struct live_analysis *l, const struct entity *e, uint64_t now_ns)
 {
 	uint64_t since_ns = l->node_ns + SNAPSHOT_NS > now_ns ? l->node_ns : now_ns;
-	struct analysis_event event = {
-		.kind = ANALYSIS_THROTTLE, .rank = -1, .device = device_of(l, e), .end_ns = now_ns
-	};
+	struct analysis_event event = { .kind = ANALYSIS_THROTTLE,
+					.rank = -1,
+					.device = analysis_device_of(l->analysis, e),
+					.end_ns = now_ns };
 
 	for (unsigned i = GPU_EVENT_REASON_GPU_IDLE + 1; event.device && i <= GPU_EVENT_REASON_RELIABILITY;
 	     i++) {
@@ -249,7 +247,7 @@ static void take_xids(struct live_analysis *l, const struct snapshot *node, uint
 		l->xid = xid->number;
 		if (!l->xids_begun || xid->entity >= node->entities_n)
 			continue;
-		event.device = device_of(l, &node->entities[xid->entity]);
+		event.device = analysis_device_of(l->analysis, &node->entities[xid->entity]);
 		analysis_add(l->analysis, &event);
 	}
 	l->xids_begun = true;
@@ -266,6 +264,7 @@ static void take_node(struct live_analysis *l, const struct snapshot *node, uint
 			take_reasons(l, &node->entities[i], now_ns);
 		}
 	take_xids(l, node, now_ns);
+	analysis_take_processes(&l->processes, l->analysis, node, now_ns);
 	l->node_ns = now_ns;
 }
 
@@ -299,7 +298,8 @@ static void look_at_suspects(struct live_analysis *l, uint64_t now_ns)
 {
 	struct analysis_thread threads[SUSPECTS_MAX];
 	struct suspect suspects[SUSPECTS_MAX] = { 0 };
-	uint32_t n = l->sees_all ? analysis_suspects(l->analysis, QUIET_NS, threads, SUSPECTS_MAX) : 0;
+	uint32_t n =
+		l->processes.sees_all ? analysis_suspects(l->analysis, QUIET_NS, threads, SUSPECTS_MAX) : 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		suspects[i].thread = threads[i];
@@ -311,6 +311,7 @@ static void look_at_suspects(struct live_analysis *l, uint64_t now_ns)
 
 struct findings *live_analysis_finish(struct live_analysis *l)
 {
+	analysis_stacks_name(&l->stacks, l->analysis);
 	analysis_finish(l->analysis);
 	return findings_of(l->analysis, clock_real_ns() - clock_mono_ns());
 }
@@ -321,6 +322,7 @@ struct findings *live_analysis_tick(struct live_analysis *l, const struct snapsh
 	struct findings *findings;
 
 	take_node(l, node, now_ns);
+	analysis_stacks_name(&l->stacks, l->analysis);
 	look_at_suspects(l, now_ns);
 	analysis_tick(l->analysis, now_ns);
 	findings = findings_of(l->analysis, clock_real_ns() - clock_mono_ns());
@@ -334,6 +336,11 @@ struct findings *live_analysis_tick(struct live_analysis *l, const struct snapsh
 }
 
 /* ---- start and end ---- */
+
+void live_analysis_set_stacks(struct live_analysis *l, struct stack_sums *stacks)
+{
+	l->stacks.sums = stacks;
+}
 
 struct event_sink *live_analysis_sink(struct live_analysis *l)
 {
@@ -353,7 +360,8 @@ int live_analysis_new(const struct pipeline *pipeline, struct live_analysis **re
 	if (!l)
 		return -ENOMEM;
 	l->pipeline = pipeline;
-	l->sees_all = proc_sees_all();
+	l->processes.proc_root = "/proc";
+	l->processes.sees_all = proc_sees_all();
 	l->sink = (struct event_sink){ .sink = { .name = "analysis", .userdata = l },
 				       .event = live_event,
 				       .process_over = live_over };
@@ -366,7 +374,9 @@ int live_analysis_new(const struct pipeline *pipeline, struct live_analysis **re
 
 void live_analysis_free(struct live_analysis *l)
 {
-	if (l)
-		analysis_free(l->analysis);
+	if (!l)
+		return;
+	analysis_free(l->analysis);
+	analysis_stacks_done(&l->stacks);
 	free(l);
 }

@@ -18,6 +18,9 @@ int live_analysis_new(const struct pipeline *pipeline, struct live_analysis **re
 void live_analysis_free(struct live_analysis *analysis);
 DEFINE_CLEANUP(struct live_analysis *, live_analysis_free, live_analysis_freep)
 
+struct stack_sums;
+/* Stacks of calls are those of these sums (NULL: not known), whose sink comes before. */
+void live_analysis_set_stacks(struct live_analysis *analysis, struct stack_sums *stacks);
 /* After the pipeline's own. */
 struct event_sink *live_analysis_sink(struct live_analysis *analysis);
 struct span_sink *live_analysis_spans(struct live_analysis *analysis);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/analysis_call.h"
 
+#include <string.h>
+
 #include "model/nccl.h"
 
 static uint8_t copy_of(uint32_t kind)
@@ -93,4 +95,22 @@ bool analysis_of_call(const struct analysis_call *call, struct analysis_event *e
 		return of_operation(call, &spec, event);
 	of_collective(call, event);
 	return true;
+}
+
+bool analysis_of_range(const char *name, struct analysis_event *event)
+{
+	static const struct {
+		const char *begin;
+		enum analysis_kind kind;
+	} ranges[] = {
+		{ "Optimizer.step#", ANALYSIS_STEP },
+		{ "enumerate(DataLoader)#", ANALYSIS_DATA },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		if (strncmp(name, ranges[i].begin, strlen(ranges[i].begin)) == 0) {
+			event->kind = (uint8_t)ranges[i].kind;
+			return true;
+		}
+	return false;
 }

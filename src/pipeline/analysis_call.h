@@ -22,3 +22,5 @@ struct analysis_call {
  * known of a communicator, and a launch's threads. False: an analysis has no use for it.
  */
 bool analysis_of_call(const struct analysis_call *call, struct analysis_event *event);
+/* The same of what PyTorch's record_function() begins: an optimizer's step, a data loader's turn. */
+bool analysis_of_range(const char *name, struct analysis_event *event);

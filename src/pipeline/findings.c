@@ -2,6 +2,7 @@
 #include "pipeline/findings.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -52,6 +53,47 @@ static void fill_finding(const struct analysis *analysis, const struct analysis_
 							from->values[i].value };
 }
 
+static char *put_frame_text(char *texts, const char *text, const char **ret_text)
+{
+	size_t n = strlen(text) + 1;
+
+	memcpy(texts, text, n);
+	*ret_text = texts;
+	return texts + n;
+}
+
+/* Returns where the next one's texts begin. */
+static char *fill_frames(const struct analysis_finding *from, struct findings *findings, struct finding *to,
+			 char *texts)
+{
+	uint32_t n = from->frames ? from->frames->n : 0;
+
+	to->frames_at = findings->frames_n;
+	to->frames_n = n;
+	for (uint32_t i = 0; i < n; i++) {
+		struct finding_frame *row = &findings->frames[findings->frames_n++];
+
+		row->depth = from->frames->list[i].depth;
+		texts = put_frame_text(texts, from->frames->list[i].frame, &row->frame);
+		texts = put_frame_text(texts, from->frames->list[i].ranks, &row->ranks);
+	}
+	return texts;
+}
+
+static struct findings *findings_for(const struct analysis_finding *list, uint32_t n, char **ret_texts)
+{
+	uint32_t frames = 0;
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; list[i].frames && k < list[i].frames->n; k++) {
+			frames++;
+			bytes += strlen(list[i].frames->list[k].frame) +
+				 strlen(list[i].frames->list[k].ranks) + 2;
+		}
+	return findings_new(n, FINDING_RULES, frames, bytes, ret_texts);
+}
+
 static void fill_rules(const struct analysis *analysis, struct findings *findings)
 {
 	for (uint32_t i = 0; i < FINDING_RULES; i++)
@@ -71,13 +113,15 @@ struct findings *findings_of(const struct analysis *analysis, int64_t real_offse
 	const struct analysis_counts *counts = analysis_counts(analysis);
 	uint32_t n;
 	const struct analysis_finding *list = analysis_findings(analysis, &n);
-	struct findings *findings = findings_new(n, FINDING_RULES);
+	char *texts = NULL;
+	struct findings *findings = findings_for(list, n, &texts);
 
 	if (!findings)
 		return NULL;
 	fill_rules(analysis, findings);
 	for (uint32_t i = 0; i < n; i++) {
 		fill_finding(analysis, &list[i], &findings->list[i]);
+		texts = fill_frames(&list[i], findings, &findings->list[i], texts);
 		findings->rules[list[i].rule].active += list[i].active;
 	}
 	findings->n = n;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cursor.h"
 #include "base/fd.h"
@@ -106,6 +107,19 @@ bool proc_is_alive(const char *root, uint32_t pid)
 	if (r < 0)
 		return r == -EBADMSG; /* the process exists; its state is unknown */
 	return (stat.state != 'Z' && stat.state != 'X') || stat.threads > 1;
+}
+
+int proc_cpu_seconds(const char *root, uint32_t pid, double *ret_seconds)
+{
+	_cleanup_close_ int process = open_process(root, pid);
+	struct process_stat stat;
+	char text[STAT_MAX];
+	int r = process < 0 ? process : read_stat(process, text, &stat);
+
+	if (r >= 0)
+		*ret_seconds =
+			((double)stat.user_ticks + (double)stat.kernel_ticks) / (double)sysconf(_SC_CLK_TCK);
+	return r < 0 ? r : 0;
 }
 
 char proc_thread_state(const char *root, uint32_t pid, uint32_t tid)

@@ -59,6 +59,8 @@ void proc_cgroup_parse(const char *text, size_t length, struct proc_cgroup *ret_
 int proc_process_id(const char *root, uint32_t pid, struct process_id *ret_id);
 /* False if no thread is left; a leader that has exited is a zombie until its last thread exits. */
 bool proc_is_alive(const char *root, uint32_t pid);
+/* Seconds of CPU time that its threads have used since it began. -ESRCH, -EBADMSG. */
+int proc_cpu_seconds(const char *root, uint32_t pid, double *ret_seconds);
 /* Of /proc/PID/task/TID/stat: 'R', 'S', 'D', ...; NUL: it has ended, or cannot be read. */
 char proc_thread_state(const char *root, uint32_t pid, uint32_t tid);
 /* -ESRCH; -EBADMSG, -E2BIG: invalid stat file. Other fields that cannot be read are unknown. */

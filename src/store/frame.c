@@ -252,6 +252,7 @@ static void put_analysis(struct writer *w, const struct findings *findings)
 	begin_table(w, STORE_ANALYSIS, 1);
 	row.list = NULL;
 	row.rules = NULL;
+	row.frames = NULL;
 	for (unsigned i = 0; i < FINDING_EVIDENCE; i++)
 		put_string(w, &row.evidence[i]);
 	strbuf_add(w->out, &row, sizeof(row));
@@ -280,6 +281,7 @@ static void put_findings(struct writer *w, const struct findings *findings)
 	for (uint32_t i = 0; i < n; i++) {
 		struct finding finding = findings->list[i];
 
+		finding.frames_at = finding.frames_n = 0;
 		for (uint32_t k = 0; k < FINDING_VALUES; k++)
 			put_string(w, &finding.values[k].name);
 		strbuf_add(w->out, &finding, sizeof(finding));

@@ -375,7 +375,7 @@ static int restore_findings(struct restorer *r, struct trace_view *view)
 	if (row->real_offset_ns < 0 ? !store_time_is_sane(-(row->real_offset_ns + 1)) :
 				      !store_time_is_sane(row->real_offset_ns))
 		return -EBADMSG;
-	view->findings = findings = findings_new(n, rules_n);
+	view->findings = findings = findings_new(n, rules_n, 0, 0, NULL);
 	if (!findings)
 		return -ENOMEM;
 	memcpy(findings->evidence, row->evidence, sizeof(findings->evidence));

@@ -45,6 +45,9 @@ const struct timeline_read *timeline_read_status(const struct timeline_reader *r
 
 /* Of a text's and a track's number in an event; valid until the next event. */
 const char *timeline_reader_text(const struct timeline_reader *reader, uint32_t text);
+/* Of an event's stack, from the innermost (@i 0) on; false: there are no more. */
+bool timeline_reader_frame(const struct timeline_reader *reader, uint32_t stack, uint32_t i,
+			   struct timeline_frame *ret_frame);
 /* Parents never form a circle. */
 const struct timeline_track *timeline_reader_track(const struct timeline_reader *reader, uint32_t track);
 /* What is to be added to an event's time for the wall clock's, by the newest that was read; 0: not known. */

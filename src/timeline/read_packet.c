@@ -15,7 +15,7 @@ struct packet {
 		deflated; /* number 0: not there */
 };
 
-static int malformed(struct timeline_reader *r)
+int read_malformed(struct timeline_reader *r)
 {
 	return read_refuse(r, "a field of a packet does not end within it");
 }
@@ -74,7 +74,7 @@ static int snapshot_clock(struct timeline_reader *r, struct proto_in in, struct 
 		else if (field.number == CLOCK_MULTIPLIER)
 			clock->multiplier = field.value;
 	}
-	return n < 0 ? malformed(r) : 0;
+	return n < 0 ? read_malformed(r) : 0;
 }
 
 static uint64_t snapshot_ns(const struct snapshot_clock *clocks, unsigned n, uint64_t id, uint64_t otherwise)
@@ -108,7 +108,7 @@ static int on_snapshot(struct timeline_reader *r, struct read_sequence *s, struc
 			return -EBADMSG;
 	}
 	if (more < 0)
-		return malformed(r);
+		return read_malformed(r);
 	reference_ns = snapshot_ns(clocks, n, CLOCK_BOOTTIME_ID, 0);
 	reference_ns = snapshot_ns(clocks, n, CLOCK_MONOTONIC_ID, reference_ns);
 	for (unsigned i = 0; i < n; i++) {
@@ -155,20 +155,49 @@ static int text_number(struct timeline_reader *r, const struct proto_field *fiel
 	return n == -ENOBUFS ? read_refuse(r, "it has too many different texts") : n;
 }
 
-/* Of the identifiers of one kind of text; UINT64_MAX: none has that. */
-static uint64_t interned_key(uint64_t iid, uint32_t number)
+/* Of the identifiers of one kind; UINT64_MAX: none has that. */
+static uint64_t interned_key(uint64_t iid, uint32_t kind)
 {
-	uint64_t kind = number == INTERNED_VALUES ? 0 : number; /* the others are 1 to 3 */
+	static const uint8_t kinds[] = { INTERNED_CATEGORIES, INTERNED_NAMES,  INTERNED_KEYS,
+					 INTERNED_FUNCTIONS,  INTERNED_FRAMES, INTERNED_CALLSTACKS,
+					 INTERNED_SOURCES,    INTERNED_VALUES };
+	uint64_t i = 0;
 
-	return iid >> 62 ? UINT64_MAX : iid << 2 | kind;
+	_Static_assert(ARRAY_SIZE(kinds) == 1 << 3, "bits of a key");
+	while (i < ARRAY_SIZE(kinds) && kinds[i] != kind)
+		i++;
+	return iid >> 61 || i == ARRAY_SIZE(kinds) ? UINT64_MAX : iid << 3 | i;
+}
+
+bool read_interned(const struct read_sequence *s, uint64_t iid, uint32_t kind, uint32_t *ret_number)
+{
+	return hashmap_get(&s->texts, interned_key(iid, kind), ret_number);
+}
+
+int read_intern(struct timeline_reader *r, struct read_sequence *s, uint64_t iid, uint32_t kind,
+		uint32_t number)
+{
+	uint64_t key = interned_key(iid, kind);
+	uint32_t before = s->texts.count;
+	int n;
+
+	if (key == UINT64_MAX) {
+		r->read.left_out++;
+		return 0;
+	}
+	if (r->interned >= INTERNED_MAX)
+		return read_refuse(r, "it has too many texts");
+	n = hashmap_put(&s->texts, key, number);
+	r->interned += s->texts.count - before;
+	return n;
 }
 
 static int on_entry(struct timeline_reader *r, struct read_sequence *s, const struct proto_field *entry)
 {
 	struct proto_field field, name = { .data = (const uint8_t *)"" };
 	struct proto_in in = proto_in(entry);
-	uint64_t iid = 0, key;
-	uint32_t text, before = s->texts.count;
+	uint64_t iid = 0;
+	uint32_t text;
 	int n;
 
 	while ((n = proto_next(&in, &field)) > 0) {
@@ -178,20 +207,28 @@ static int on_entry(struct timeline_reader *r, struct read_sequence *s, const st
 			name = field;
 	}
 	if (n < 0)
-		return malformed(r);
+		return read_malformed(r);
 	n = text_number(r, &name, &text);
-	if (n < 0)
-		return n;
-	key = interned_key(iid, entry->number);
-	if (key == UINT64_MAX) {
-		r->read.left_out++;
+	return n < 0 ? n : read_intern(r, s, iid, entry->number, text);
+}
+
+static int interned_entry(struct timeline_reader *r, struct read_sequence *s, const struct proto_field *field)
+{
+	switch (field->number) {
+	case INTERNED_CATEGORIES:
+	case INTERNED_NAMES:
+	case INTERNED_KEYS:
+	case INTERNED_VALUES:
+	case INTERNED_FUNCTIONS:
+	case INTERNED_SOURCES:
+		return on_entry(r, s, field);
+	case INTERNED_FRAMES:
+		return read_frame(r, s, field);
+	case INTERNED_CALLSTACKS:
+		return read_callstack(r, s, field);
+	default:
 		return 0;
 	}
-	if (r->interned >= INTERNED_MAX)
-		return read_refuse(r, "it has too many texts");
-	n = hashmap_put(&s->texts, key, text);
-	r->interned += s->texts.count - before;
-	return n;
 }
 
 static int on_interned(struct timeline_reader *r, struct read_sequence *s, struct proto_in in)
@@ -200,16 +237,12 @@ static int on_interned(struct timeline_reader *r, struct read_sequence *s, struc
 	int n;
 
 	while ((n = proto_next(&in, &field)) > 0) {
-		bool text = field.number == INTERNED_CATEGORIES || field.number == INTERNED_NAMES ||
-			    field.number == INTERNED_KEYS || field.number == INTERNED_VALUES;
+		int entered = field.wire == PROTO_BYTES ? interned_entry(r, s, &field) : 0;
 
-		if (text && field.wire == PROTO_BYTES) {
-			n = on_entry(r, s, &field);
-			if (n < 0)
-				return n;
-		}
+		if (entered < 0)
+			return entered;
 	}
-	return n < 0 ? malformed(r) : 0;
+	return n < 0 ? read_malformed(r) : 0;
 }
 
 /* "" if it is not known, which is counted. */
@@ -218,7 +251,7 @@ static uint32_t interned(struct timeline_reader *r, const struct read_sequence *
 {
 	uint32_t text;
 
-	if (hashmap_get(&s->texts, interned_key(iid, number), &text))
+	if (read_interned(s, iid, number, &text))
 		return text;
 	r->read.left_out++;
 	return r->no_text;
@@ -291,7 +324,7 @@ static int describe_kind(struct timeline_reader *r, struct timeline_track *track
 			track->tid = (uint32_t)field.value;
 		}
 	}
-	return n < 0 ? malformed(r) : 0;
+	return n < 0 ? read_malformed(r) : 0;
 }
 
 static int describe_counter(struct timeline_reader *r, struct timeline_track *track, struct proto_in in)
@@ -303,7 +336,7 @@ static int describe_counter(struct timeline_reader *r, struct timeline_track *tr
 	while ((n = proto_next(&in, &field)) > 0)
 		if (field.number == COUNTER_UNIT)
 			track->unit = field.value == UNIT_BYTES ? TIMELINE_BYTES : TIMELINE_NUMBER;
-	return n < 0 ? malformed(r) : 0;
+	return n < 0 ? read_malformed(r) : 0;
 }
 
 static int describe_track(struct timeline_reader *r, struct timeline_track *track,
@@ -343,7 +376,7 @@ static int on_descriptor(struct timeline_reader *r, struct proto_in in)
 			return n;
 	}
 	if (n < 0)
-		return malformed(r);
+		return read_malformed(r);
 	n = track_of(r, uuid, &index);
 	if (n < 0)
 		return n;
@@ -420,7 +453,7 @@ static int on_arg(struct timeline_reader *r, const struct read_sequence *s, stru
 		}
 	}
 	if (n < 0)
-		return malformed(r);
+		return read_malformed(r);
 	if (!has_value || event->args_n == TIMELINE_ARGS)
 		r->read.left_out++;
 	else
@@ -487,6 +520,10 @@ static void event_number(struct timeline_reader *r, const struct read_sequence *
 	case EVENT_INTEGER:
 		event->told.value = (double)(int64_t)field->value;
 		event->has_value = true;
+		break;
+	case EVENT_CALLSTACK_IID:
+		if (!read_interned(s, field->value, INTERNED_CALLSTACKS, &event->told.stack))
+			r->read.left_out++;
 		break;
 	case EVENT_FLOW:
 		event->told.flow = field->value;
@@ -590,7 +627,7 @@ static int on_track_event(struct timeline_reader *r, const struct read_sequence 
 		else if ((n = event_bytes(r, s, &field, &event)) < 0)
 			return n;
 	}
-	return n < 0 ? malformed(r) : place_event(r, &event, time_ns);
+	return n < 0 ? read_malformed(r) : place_event(r, &event, time_ns);
 }
 
 /* ---- packets ---- */
@@ -611,9 +648,9 @@ static int on_defaults(struct timeline_reader *r, struct read_sequence *s, struc
 			if (inner.number == DEFAULT_TRACK)
 				s->default_track = inner.value;
 		if (more < 0)
-			return malformed(r);
+			return read_malformed(r);
 	}
-	return n < 0 ? malformed(r) : 0;
+	return n < 0 ? read_malformed(r) : 0;
 }
 
 static void packet_bytes(struct packet *packet, const struct proto_field *field)
@@ -650,7 +687,7 @@ static int take_apart(struct timeline_reader *r, struct proto_in in, struct pack
 			packet->clock = field.value;
 		packet->has_time = packet->has_time || field.number == PACKET_TIMESTAMP;
 	}
-	return n < 0 ? malformed(r) : 0;
+	return n < 0 ? read_malformed(r) : 0;
 }
 
 int read_packet(struct timeline_reader *r, struct proto_in in)
@@ -695,6 +732,7 @@ int read_packets_init(struct timeline_reader *r)
 	int n;
 
 	texts_init(&r->texts);
+	timeline_stacks_init(&r->stacks);
 	r->sequences =
 		(struct row_list){ .size = sizeof(struct read_sequence), .max = TIMELINE_SEQUENCES_MAX };
 	r->tracks = (struct row_list){ .size = sizeof(struct read_track), .max = TIMELINE_TRACKS_MAX };
@@ -715,6 +753,7 @@ void read_packets_done(struct timeline_reader *r)
 	row_list_done(&r->open);
 	hashmap_done(&r->track_by);
 	texts_done(&r->texts);
+	timeline_stacks_done(&r->stacks);
 }
 
 const char *timeline_reader_text(const struct timeline_reader *r, uint32_t text)

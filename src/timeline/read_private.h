@@ -6,6 +6,7 @@
 
 #include "timeline/proto_read.h"
 #include "timeline/read.h"
+#include "timeline/stacks.h"
 #include "timeline/private.h"
 
 enum {
@@ -23,7 +24,7 @@ struct read_clock {
 struct read_sequence {
 	uint32_t id;
 	bool whole; /* has seen where its state begins */
-	struct hashmap texts; /* by identifier and what it is of */
+	struct hashmap texts; /* and frames and stacks: numbers, by identifier and what it is of */
 	struct read_clock clocks[CLOCKS];
 	uint64_t default_clock, default_track; /* 0: none */
 };
@@ -55,6 +56,7 @@ struct timeline_reader {
 	z_stream z;
 	/* what packets said */
 	struct texts texts;
+	struct timeline_stacks stacks;
 	uint32_t no_text, categories[TIMELINE_CATEGORIES]; /* numbers of texts */
 	struct row_list sequences; /* struct read_sequence */
 	uint64_t interned; /* texts of all sequences */
@@ -73,6 +75,18 @@ int read_refuse(struct timeline_reader *reader, const char *reason);
 int read_packet(struct timeline_reader *reader, struct proto_in packet);
 int read_packets_init(struct timeline_reader *reader);
 void read_packets_done(struct timeline_reader *reader);
+
+/* read_stacks.c: frames and call stacks among interned data; what has no room is left out, and counted. */
+int read_frame(struct timeline_reader *reader, struct read_sequence *sequence,
+	       const struct proto_field *entry);
+int read_callstack(struct timeline_reader *reader, struct read_sequence *sequence,
+		   const struct proto_field *entry);
+
+/* What an identifier of a sequence stands for: the number of a text, frame or stack. */
+bool read_interned(const struct read_sequence *sequence, uint64_t iid, uint32_t kind, uint32_t *ret_number);
+int read_intern(struct timeline_reader *reader, struct read_sequence *sequence, uint64_t iid, uint32_t kind,
+		uint32_t number);
+int read_malformed(struct timeline_reader *reader);
 
 /* read.c: a deflated packet, whose packets come next. */
 int read_block(struct timeline_reader *reader, const struct proto_field *deflated);

@@ -52,25 +52,28 @@ int timeline_frame(struct timeline *t, const char *function, const char *file, u
 {
 	struct timeline_frame frame = { .line = line, .interpreted = interpreted };
 	int r = text_cut(t, function, &frame.function);
-	struct timeline_frame_row *row;
-	uint64_t key;
 
 	if (r == 0)
 		r = text_cut(t, file, &frame.file);
 	if (r == 0)
 		r = timeline_texts_used(t, MAX(frame.function, frame.file));
-	if (r < 0)
-		return r;
-	key = hash_bytes_secret(&frame, sizeof(frame));
-	if (hashmap_get(&t->stacks.frame_by, key, ret_frame) &&
-	    memcmp(&timeline_frame_at(&t->stacks, *ret_frame)->frame, &frame, sizeof(frame)) == 0)
+	return r < 0 ? r : timeline_stacks_frame(&t->stacks, &frame, ret_frame);
+}
+
+int timeline_stacks_frame(struct timeline_stacks *s, const struct timeline_frame *frame, uint32_t *ret_frame)
+{
+	uint64_t key = hash_bytes_secret(frame, sizeof(*frame));
+	struct timeline_frame_row *row;
+
+	if (hashmap_get(&s->frame_by, key, ret_frame) &&
+	    memcmp(&timeline_frame_at(s, *ret_frame)->frame, frame, sizeof(*frame)) == 0)
 		return 0;
-	row = row_list_add(&t->stacks.frames);
+	row = row_list_add(&s->frames);
 	if (!row)
 		return -ENOBUFS;
-	row->frame = frame;
-	*ret_frame = t->stacks.frames.n - 1;
-	return hashmap_put(&t->stacks.frame_by, key, *ret_frame);
+	row->frame = *frame;
+	*ret_frame = s->frames.n - 1;
+	return hashmap_put(&s->frame_by, key, *ret_frame);
 }
 
 static bool is_stack(const struct timeline_stacks *s, uint32_t stack, const uint32_t *frames, uint32_t n)
@@ -82,7 +85,11 @@ static bool is_stack(const struct timeline_stacks *s, uint32_t stack, const uint
 
 int timeline_stack(struct timeline *t, const uint32_t *frames, uint32_t n, uint32_t *ret_stack)
 {
-	struct timeline_stacks *s = &t->stacks;
+	return timeline_stacks_stack(&t->stacks, frames, n, ret_stack);
+}
+
+int timeline_stacks_stack(struct timeline_stacks *s, const uint32_t *frames, uint32_t n, uint32_t *ret_stack)
+{
 	struct timeline_stack_row *row;
 	uint32_t found, first = s->numbers.n;
 	uint64_t key;

@@ -34,6 +34,11 @@ struct timeline_stacks {
 void timeline_stacks_init(struct timeline_stacks *stacks);
 void timeline_stacks_done(struct timeline_stacks *stacks);
 void timeline_stacks_clear(struct timeline_stacks *stacks);
+/* As timeline_frame() and timeline_stack(). */
+int timeline_stacks_frame(struct timeline_stacks *stacks, const struct timeline_frame *frame,
+			  uint32_t *ret_frame);
+int timeline_stacks_stack(struct timeline_stacks *stacks, const uint32_t *frames, uint32_t n,
+			  uint32_t *ret_stack);
 /* The share of the limit that is nearest. */
 double timeline_stacks_fill(const struct timeline_stacks *stacks);
 

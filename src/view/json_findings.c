@@ -73,6 +73,23 @@ static json_t *json_place_of(struct json_maker *j, const struct findings *findin
 	return object;
 }
 
+/* Each function once, with whose stacks it is in; what it calls comes after it and is deeper. */
+static json_t *json_stacks(struct json_maker *j, const struct findings *findings, const struct finding *f)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < f->frames_n; i++) {
+		const struct finding_frame *row = &findings->frames[f->frames_at + i];
+		json_t *object = json_object();
+
+		json_put(j, object, "depth", json_count(row->depth));
+		json_put(j, object, "frame", json_string(row->frame));
+		json_put(j, object, "ranks", json_text_or_null(row->ranks));
+		json_push(j, list, object);
+	}
+	return list;
+}
+
 static json_t *json_finding(struct json_maker *j, const struct findings *findings, const struct finding *f)
 {
 	const struct finding_rule *rule = &findings->rules[f->rule];
@@ -91,6 +108,7 @@ static json_t *json_finding(struct json_maker *j, const struct findings *finding
 	json_put(j, object, "surer_with", json_words(j, findings, f->without));
 	json_put(j, object, "remedy", json_string(rule->remedy));
 	json_put(j, object, "timeline", json_place_of(j, findings, f));
+	json_put(j, object, "stacks", json_stacks(j, findings, f));
 	return object;
 }
 

@@ -105,6 +105,31 @@ static void put_place(const struct finding *f, const struct table_options *optio
 	table_line(options, out, COLOUR_NONE, text);
 }
 
+/* Ranks are said where they are others than those of the line before. */
+static void put_stacks(const struct findings *findings, const struct finding *f,
+		       const struct table_options *options, struct strbuf *out)
+{
+	const struct finding_frame *frames = &findings->frames[f->frames_at];
+	struct strbuf line;
+
+	strbuf_init(&line, 0);
+	if (f->frames_n > 0)
+		table_line(options, out, COLOUR_NONE,
+			   frames[0].ranks[0] ? "  stacks by frame, the outermost first, with their ranks:" :
+						"  stack, the outermost first:");
+	for (uint32_t i = 0; i < f->frames_n; i++) {
+		bool said = i > 0 && frames[i].depth > frames[i - 1].depth &&
+			    STRV_EQ(frames[i].ranks, frames[i - 1].ranks);
+
+		strbuf_reset(&line);
+		strbuf_addf(&line, "    %*s%s", (int)frames[i].depth, "", frames[i].frame);
+		if (frames[i].ranks[0] && !said)
+			strbuf_addf(&line, "  [%s]", frames[i].ranks);
+		table_line(options, out, COLOUR_NONE, line.data);
+	}
+	strbuf_done(&line);
+}
+
 static void put_finding(const struct findings *findings, const struct finding *f,
 			const struct table_options *options, struct strbuf *out)
 {
@@ -113,6 +138,7 @@ static void put_finding(const struct findings *findings, const struct finding *f
 	put_head(findings, f, options, out);
 	put_evidence(f, options, out);
 	put_place(f, options, out);
+	put_stacks(findings, f, options, out);
 	strbuf_init(&line, 0);
 	if (f->without) {
 		strbuf_adds(&line, "  surer with: ");

@@ -144,6 +144,53 @@ def test_nodes_are_on_one_clock():
     contains(alone.stderr, "it has no collectives in common with the other files")
 
 
+def test_a_hang_has_stacks():
+    """Of all ranks, merged by frame: where rank 2 is, and where the others wait for it."""
+    writer = Writer()
+    outer = (("step", "/app/train.py", 20), ("main", "/app/train.py", 7))
+    reduces = writer.stack(("all_reduce", "/app/model.py", 31), *outer)
+    loads = writer.stack(("load", "/app/data.py", 9), *outer)
+    threads = [writer.thread(writer.process(100 + rank, "train"), 100 + rank, 100 + rank) for rank in range(4)]
+    for i in range(200):
+        for rank, thread in enumerate(threads):
+            if rank == 2 and i == 199:
+                continue
+            at = BEGIN + i * 50 * MS
+            writer.slice(thread, "nccl", "ncclAllReduce", at, at + 10000, stack=reduces, bytes=1 << 20, type="float32", communicator=0xABCD, sequence=i + 1,
+                         rank=rank, ranks=4)
+    writer.slice(threads[2], "cuda", "cudaMemcpy", BEGIN + 200 * 50 * MS, BEGIN + 201 * 50 * MS, stack=loads, bytes=1, kind=1)
+    for i in range(60):
+        writer.instant(threads[0], "nccl", "cudaStreamQuery", BEGIN + 10**10 + i * 10**9)
+    with tempfile.TemporaryDirectory() as tmp:
+        writer.write(f"{tmp}/x.pftrace")
+        done, document = analyzed(f"{tmp}/x.pftrace")
+        text = command("analyze", f"{tmp}/x.pftrace").stdout
+    equal(done.stderr, "")
+    (hang,) = found(document, "hang")
+    equal((hang["pid"], hang["subject"], hang["evidence"]["ranks_with_stacks"]), (102, "missing rank", 4))
+    tree = {(f["depth"], f["frame"]): f["ranks"] for f in hang["stacks"]}
+    equal(tree, {(0, "main (train.py:7)"): "0-3", (1, "step (train.py:20)"): "0-3", (2, "all_reduce (model.py:31)"): "0-1, 3",
+                 (2, "load (data.py:9)"): "2"})
+    contains(text, "    main (train.py:7)  [0-3]\n     step (train.py:20)\n")
+    contains(text, "      load (data.py:9)  [2]\n")
+
+
+def test_a_loader_that_is_waited_for():
+    """PyTorch tells where its turn begins: it lasts until the thread calls CUDA again."""
+    for wait, wanted in ((20, 1), (1, 0)):
+        writer = Writer()
+        thread = writer.thread(writer.process(7, "train"), 7, 8)
+        for i in range(400):
+            at = BEGIN + i * 50 * MS
+            writer.instant(thread, "torch", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at)
+            writer.slice(thread, "cuda", "cudaLaunchKernel", at + wait * MS, at + (wait + 1) * MS)
+            writer.slice(thread, "cuda", "cudaStreamSynchronize", at + (wait + 1) * MS, at + 50 * MS)
+        with tempfile.TemporaryDirectory() as tmp:
+            writer.write(f"{tmp}/x.pftrace")
+            _, document = analyzed(f"{tmp}/x.pftrace")
+        equal(len(found(document, "data_starvation")), wanted, document)
+
+
 def test_what_was_recorded_is_judged():
     """As many events as calls were counted, and as the timeline has of streams and GPUs."""
     tracing()
@@ -177,6 +224,8 @@ def test_a_command_as_it_runs():
                 document = json.load(file)
             equal(len(found(document, "copy_bound")), wanted, document)
             assert document["events"] > 150, document
+            for finding in found(document, "copy_bound"):
+                contains(" ".join(frame["frame"] for frame in finding["stacks"]), "main (workload")
     done = command("analyze", "--socket=none", "--", "sh", "-c", "exit 3")
     equal(done.returncode, 3, done.stderr)
     contains(done.stderr, "not judged for want of copies: copy_bound")

@@ -29,7 +29,7 @@ class Writer:
     def __init__(self, real_offset=0):
         clocks = b"".join(data(1, number(1, clock) + number(2, at)) for clock, at in ((3, 10**9), (1, 10**9 + real_offset)))
         self.out = bytearray()
-        self.tracks = 0
+        self.tracks = self.stacks = 0
         self.packet(data(6, clocks + number(2, 3)))
 
     def packet(self, content):
@@ -55,8 +55,20 @@ class Writer:
     def event(self, track, kind, time, content=b""):
         self.packet(number(8, time) + number(58, 3) + data(11, number(9, kind) + number(11, track) + content))
 
-    def slice(self, track, category, name, begin, end, **args):
-        content = data(22, category) + data(23, name)
+    def stack(self, *frames):
+        """(function, file, line), the innermost first."""
+        self.stacks += 1
+        texts = frame_entries = b""
+        for i, (function, file, line) in enumerate(frames):
+            iid = self.stacks * 1000 + i
+            texts += data(5, number(1, iid) + data(2, function)) + data(18, number(1, iid) + data(2, file))
+            frame_entries += data(6, number(1, iid) + number(2, iid) + number(5, iid) + number(6, line))
+        order = b"".join(number(2, self.stacks * 1000 + i) for i in reversed(range(len(frames))))
+        self.packet(data(12, texts + frame_entries + data(7, number(1, self.stacks) + order)))
+        return self.stacks
+
+    def slice(self, track, category, name, begin, end, stack=0, **args):
+        content = data(22, category) + data(23, name) + (number(56, stack) if stack else b"")
         for key, value in args.items():
             content += data(4, data(10, key) + (data(6, value) if isinstance(value, str) else number(3, value)))
         self.event(track, BEGIN, begin, content)

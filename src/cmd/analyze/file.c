@@ -202,8 +202,6 @@ static bool of_name(const struct analyze_file *file, const struct timeline_event
 	} kinds[] = {
 		{ "wait for the GIL", ANALYSIS_GIL },
 		{ "garbage collection", ANALYSIS_GC },
-		{ "Optimizer.step#", ANALYSIS_STEP },
-		{ "enumerate(DataLoader)#", ANALYSIS_DATA },
 	};
 	const char *name = text_at(file, from->name);
 
@@ -212,7 +210,7 @@ static bool of_name(const struct analyze_file *file, const struct timeline_event
 			event->kind = (uint8_t)kinds[i].kind;
 			return true;
 		}
-	return false;
+	return analysis_of_range(name, event);
 }
 
 static bool of_thread(struct analyze_file *file, const struct timeline_event *from,
@@ -329,6 +327,25 @@ static bool of_value(struct analyze_file *file, const struct timeline_event *fro
 	return false;
 }
 
+/* ---- stacks ---- */
+
+/* Each file has numbers of its own. */
+static uint64_t stack_of(struct analyze_file *file, const struct timeline_event *from)
+{
+	const uint64_t parts[] = { (uintptr_t)file, from->stack };
+	uint64_t key = hash_bytes_secret(parts, sizeof(parts)), stack = 0;
+	struct analysis_place places[ANALYSIS_STACK_FRAMES];
+	struct timeline_frame frame;
+	uint32_t n = 0;
+
+	if (from->stack == 0 || analysis_stack_known(file->analysis, key, &stack))
+		return stack;
+	while (n < ANALYSIS_STACK_FRAMES && timeline_reader_frame(file->reader, from->stack, n, &frame))
+		places[n++] = (struct analysis_place){ text_at(file, frame.function),
+						       text_at(file, frame.file), frame.line };
+	return analysis_stack(file->analysis, 0, key, places, n, &stack) < 0 ? 0 : stack;
+}
+
 /* ---- events ---- */
 
 static void note_lost(struct analyze_file *file, const struct timeline_event *from)
@@ -364,6 +381,7 @@ static bool of_event(struct analyze_file *file, const struct timeline_event *fro
 		return of_value(file, from, track, event);
 	note_lost(file, from);
 	event->name = name_number(file, from->name);
+	event->stack = stack_of(file, from);
 	switch (track->kind) {
 	case TIMELINE_THREAD:
 		return of_thread(file, from, track, event);

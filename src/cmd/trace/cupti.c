@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cmd/trace/kernels.h"
 #include "cmd/trace/plugin_place.h"
+#include "cmd/trace/request.h"
 #include "cubin/name.h"
 #include "cupti_socket/receive.h"
 #include "helper/spawn.h"
@@ -385,11 +386,14 @@ int trace_cupti_start(sd_event *event, struct trace_cupti **ret_cupti)
 	int r = trace_cupti_new(event, ret_cupti);
 
 	if (r == -EBUSY)
-		fprintf(stderr, "gpusonde trace: --cupti cannot be used: " INJECTION_VARIABLE
-				" is set, so that the command loads another tool; unset it, or leave out "
-				"--cupti\n");
+		fprintf(stderr,
+			"gpusonde %s: --cupti cannot be used: " INJECTION_VARIABLE
+			" is set, so that the command loads another tool; unset it, or leave out "
+			"--cupti\n",
+			trace_command_name());
 	else if (r < 0)
-		fprintf(stderr, "gpusonde trace: the GPUs' times cannot be measured: %s\n", strerror(-r));
+		fprintf(stderr, "gpusonde %s: the GPUs' times cannot be measured: %s\n", trace_command_name(),
+			strerror(-r));
 	return r;
 }
 

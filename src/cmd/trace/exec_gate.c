@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/raised.h"
 #include "cmd/trace/exec_gate_private.h"
+#include "cmd/trace/request.h"
 #include "helper/message.h"
 
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as in a shell */
@@ -151,7 +152,7 @@ static void run_command(struct start *s, char *const *argv)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGQUIT, SIG_DFL);
 	execvp(argv[0], argv);
-	fprintf(stderr, "gpusonde trace: cannot run %s: %s\n", argv[0], strerror(errno));
+	fprintf(stderr, "gpusonde %s: cannot run %s: %s\n", trace_command_name(), argv[0], strerror(errno));
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 

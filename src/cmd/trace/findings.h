@@ -6,8 +6,9 @@
 #include "pipeline/analysis.h"
 #include "view/view.h"
 
-/* With the pipeline's spans; an error is printed. */
-int trace_findings_start(struct pipeline *pipeline, struct live_analysis **ret_analysis);
+/* With the pipeline's spans and the stacks of calls; an error is printed. */
+int trace_findings_start(struct pipeline *pipeline, struct stack_sums *stacks,
+			 struct live_analysis **ret_analysis);
 /* To be called once a second: says what is new. @node: its newest figures, NULL: none. */
 void trace_findings_collect(struct live_analysis *analysis, const struct snapshot *node);
 /* All, at the end. @options: of the text; NULL: JSON. 0, or -ENOMEM/-E2BIG. */

@@ -10,6 +10,7 @@
 #include "base/row_list.h"
 #include "base/text.h"
 #include "cmd/trace/plugin_place.h"
+#include "cmd/trace/request.h"
 #include "nccl_socket/receive.h"
 #include "trace/engine.h"
 #include "view/nccl.h"
@@ -77,7 +78,8 @@ int trace_nccl_new(sd_event *event, bool listens, struct trace_nccl **ret_nccl)
 	if (r == 0 && listens)
 		r = trace_nccl_listen(nccl, event);
 	if (r < 0) {
-		fprintf(stderr, "gpusonde trace: NCCL cannot be shown: %s\n", strerror(-r));
+		fprintf(stderr, "gpusonde %s: NCCL cannot be shown: %s\n", trace_command_name(),
+			strerror(-r));
 		trace_nccl_free(nccl);
 		return r;
 	}

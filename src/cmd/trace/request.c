@@ -12,12 +12,20 @@
 #define TIME_MIN_S 0.1
 #define TIME_MAX_S (7 * 86400.0)
 
+static const char *command_name = "trace";
+
+const char *trace_command_name(void)
+{
+	return command_name;
+}
+
 static int parse_pid(const char *text, pid_t *ret_pid)
 {
 	uint64_t pid;
 
 	if (parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX) {
-		fprintf(stderr, "gpusonde trace: --pid cannot be \"%s\": it must be a process ID\n", text);
+		fprintf(stderr, "gpusonde %s: --pid cannot be \"%s\": it must be a process ID\n",
+			trace_command_name(), text);
 		return -EINVAL;
 	}
 	*ret_pid = (pid_t)pid;
@@ -32,9 +40,9 @@ static bool parse_time(const struct invocation *inv, enum flag_id flag, int64_t 
 	if (!text || parse_seconds_ns(text, TIME_MIN_S, TIME_MAX_S, ret_ns) == 0)
 		return true;
 	fprintf(stderr,
-		"gpusonde trace: %s cannot be \"%s\": it must be a time from 100ms to 7d, such as 10s or "
+		"gpusonde %s: %s cannot be \"%s\": it must be a time from 100ms to 7d, such as 10s or "
 		"2m\n",
-		flag == FLAG_DURATION ? "--duration" : "--interval", text);
+		trace_command_name(), flag == FLAG_DURATION ? "--duration" : "--interval", text);
 	return false;
 }
 
@@ -75,7 +83,7 @@ static bool is_contradictory(const struct invocation *inv)
 	else if (inv->flag[FLAG_SAMPLE] && !inv->flag[FLAG_STACKS] && !inv->flag[FLAG_PYTHON])
 		why = "--sample is of --stacks and --python: add one, or leave out --sample";
 	if (why)
-		fprintf(stderr, "gpusonde trace: %s\n", why);
+		fprintf(stderr, "gpusonde %s: %s\n", trace_command_name(), why);
 	return why;
 }
 
@@ -86,14 +94,15 @@ static bool parse_stacks(const struct invocation *inv, enum stack_weight *ret_we
 
 	if (path && !trace_stacks_format(path, &format)) {
 		fprintf(stderr,
-			"gpusonde trace: --stacks cannot be \"%s\": it must be a file whose name ends in "
+			"gpusonde %s: --stacks cannot be \"%s\": it must be a file whose name ends in "
 			".folded, .pb.gz (pprof) or .html\n",
-			path);
+			trace_command_name(), path);
 		return false;
 	}
 	if (weight && format != TRACE_STACKS_FOLDED) {
 		fprintf(stderr,
-			"gpusonde trace: --weight is of --stacks FILE.folded only: other files have all\n");
+			"gpusonde %s: --weight is of --stacks FILE.folded only: other files have all\n",
+			trace_command_name());
 		return false;
 	}
 	*ret_weight = STACK_LAUNCHES;
@@ -101,9 +110,9 @@ static bool parse_stacks(const struct invocation *inv, enum stack_weight *ret_we
 			(*ret_weight != STACK_GPU_TIME || inv->flag[FLAG_KERNELS] || inv->flag[FLAG_TORCH])))
 		return true;
 	fprintf(stderr,
-		"gpusonde trace: --weight cannot be \"%s\": it must be launches, bytes_copied, bytes_held, "
+		"gpusonde %s: --weight cannot be \"%s\": it must be launches, bytes_copied, bytes_held, "
 		"sync_wait, calls, or with --kernels gpu_time\n",
-		weight);
+		trace_command_name(), weight);
 	return false;
 }
 
@@ -119,16 +128,16 @@ static bool parse_stack_kinds(const struct invocation *inv, unsigned *ret_kinds)
 	};
 	/* --python alone wants lines of Python. */
 	const char *text = inv->flag[FLAG_STACKS_OF] ? inv->flag[FLAG_STACKS_OF] :
-			   inv->flag[FLAG_STACKS]    ? "all" :
-						       "python";
+			   inv->flag[FLAG_STACKS] || inv->command->use == USE_ANALYZE ? "all" :
+											"python";
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (strcmp(text, names[i].name) == 0) {
 			*ret_kinds = names[i].kinds;
 			return true;
 		}
-	fprintf(stderr, "gpusonde trace: --stacks-of cannot be \"%s\": it must be python, native or all\n",
-		text);
+	fprintf(stderr, "gpusonde %s: --stacks-of cannot be \"%s\": it must be python, native or all\n",
+		trace_command_name(), text);
 	return false;
 }
 
@@ -145,9 +154,9 @@ static bool parse_sample(const struct invocation *inv, struct trace_request *req
 		return true;
 	}
 	fprintf(stderr,
-		"gpusonde trace: --sample cannot be \"%s\": it must be 2, 4, 8, ... 32768, or "
+		"gpusonde %s: --sample cannot be \"%s\": it must be 2, 4, 8, ... 32768, or "
 		"auto\n",
-		text);
+		trace_command_name(), text);
 	return false;
 }
 
@@ -155,6 +164,7 @@ bool trace_request_parse(const struct invocation *inv, struct trace_request *ret
 {
 	struct trace_request request = { .interval_ns = NSEC_PER_SEC };
 
+	command_name = inv->command->name;
 	if (is_contradictory(inv) ||
 	    (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &request.pid) < 0) ||
 	    !parse_time(inv, FLAG_DURATION, &request.duration_ns) ||
@@ -163,6 +173,8 @@ bool trace_request_parse(const struct invocation *inv, struct trace_request *ret
 	    !timeline_request_parse(inv, &request.timeline))
 		return false;
 	request.analyze = inv->command->use == USE_ANALYZE;
+	/* Nobody has asked for stacks: they may cost what tracing may. */
+	request.sample_auto |= request.analyze;
 	request.table = !request.analyze && !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
 	request.live = request.table && (inv->flag[FLAG_TOP] || inv->flag[FLAG_INTERVAL]);
 	request.series = inv->flag[FLAG_JSON] && inv->flag[FLAG_INTERVAL];

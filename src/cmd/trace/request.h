@@ -35,5 +35,7 @@ struct trace_request {
 
 /* request_timeline.c; as trace_request_parse() */
 bool timeline_request_parse(const struct invocation *invocation, struct timeline_request *ret_request);
+/* "trace" or "analyze": who says it on standard error. */
+const char *trace_command_name(void);
 /* False: it is invalid; the cause and the remedy were printed. */
 bool trace_request_parse(const struct invocation *invocation, struct trace_request *ret_request);

@@ -16,13 +16,14 @@ enum { KEEP_MAX = 100000 };
 
 static bool refuse_flag(const char *flag, const char *text, const char *what)
 {
-	fprintf(stderr, "gpusonde trace: %s cannot be \"%s\": it must be %s\n", flag, text, what);
+	fprintf(stderr, "gpusonde %s: %s cannot be \"%s\": it must be %s\n", trace_command_name(), flag, text,
+		what);
 	return false;
 }
 
 static bool contradict(const char *why)
 {
-	fprintf(stderr, "gpusonde trace: %s\n", why);
+	fprintf(stderr, "gpusonde %s: %s\n", trace_command_name(), why);
 	return false;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/raised.h"
+#include "cmd/trace/request.h"
 #include "python/stacks.h"
 #include "unwind/names.h"
 #include "view/lines.h"
@@ -66,6 +67,9 @@ int trace_stacks_new(sd_event *event, unsigned kinds, struct stack_sums **ret_st
 		r = stack_sums_add_native(stacks, event, false);
 	if (r == 0)
 		*ret_stacks = TAKE_PTR(stacks);
+	else
+		fprintf(stderr, "gpusonde %s: stacks cannot be recorded: %s\n", trace_command_name(),
+			strerror(-r));
 	return r;
 }
 

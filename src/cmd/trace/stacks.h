@@ -17,7 +17,7 @@ enum trace_stacks_format {
 
 /* The format that a file's name asks for. False: none. */
 bool trace_stacks_format(const char *path, enum trace_stacks_format *ret_format);
-/* @kinds: enum trace_stack_kind. */
+/* @kinds: enum trace_stack_kind. An error is printed. */
 int trace_stacks_new(sd_event *event, unsigned kinds, struct stack_sums **ret_stacks);
 /*
  * Writes the file whole, or not at all: beside, then renamed. @weight: of folded text. *ret_said: what the

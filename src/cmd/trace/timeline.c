@@ -85,8 +85,8 @@ static void dump_asked(struct timeline_file *file)
 	if (r == -EBUSY)
 		return;
 	if (r < 0)
-		fprintf(stderr, "gpusonde trace: what is kept for --last cannot be written: %s\n",
-			strerror(-r));
+		fprintf(stderr, "gpusonde %s: what is kept for --last cannot be written: %s\n",
+			trace_command_name(), strerror(-r));
 	file->dumps++;
 	file->asked[0] = '\0';
 }
@@ -132,7 +132,8 @@ static int user_open(const char *path)
 static void print_incomplete(struct timeline_file *file, const char *path)
 {
 	if (file->said.len > 0)
-		fprintf(stderr, "gpusonde trace: INCOMPLETE: %s: %s\n", path, file->said.data);
+		fprintf(stderr, "gpusonde %s: INCOMPLETE: %s: %s\n", trace_command_name(), path,
+			file->said.data);
 	strbuf_reset(&file->said);
 }
 
@@ -145,7 +146,7 @@ static int merge(struct timeline_file *file, const char *path)
 		r = trace_recorder_merge(file->recorder, fd, &merged);
 	closep(&fd);
 	if (r < 0) {
-		fprintf(stderr, "gpusonde trace: %s is not merged: %s\n", path,
+		fprintf(stderr, "gpusonde %s: %s is not merged: %s\n", trace_command_name(), path,
 			merged.why ? merged.why : strerror(-r));
 		return r;
 	}
@@ -176,7 +177,8 @@ int timeline_file_finish(struct timeline_file *file, const char *path)
 	struct trace_timeline_missing missing = trace_recorder_missing(file->recorder);
 
 	if (r < 0) {
-		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", file->path, strerror(-r));
+		fprintf(stderr, "gpusonde %s: cannot write %s: %s\n", trace_command_name(), file->path,
+			strerror(-r));
 		return r;
 	}
 	add_missing(&file->said, missing.lost, "events were lost");

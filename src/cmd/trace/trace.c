@@ -70,7 +70,8 @@ static int put(struct tracing *t, const struct strbuf *text)
 	ssize_t n = text->failed ? -ENOMEM : write_all(t->output, text->data, text->len);
 
 	if (n < 0 && n != -EPIPE)
-		fprintf(stderr, "gpusonde trace: cannot write the output: %s\n", strerror((int)-n));
+		fprintf(stderr, "gpusonde %s: cannot write the output: %s\n", trace_command_name(),
+			strerror((int)-n));
 	if (n < 0 && t->failed == 0) {
 		t->failed = n == -EPIPE ? 1 : (int)n;
 		sd_event_exit(t->event, 0);
@@ -98,7 +99,7 @@ void trace_message(const char *text)
 
 	strbuf_init(&clean, 0);
 	text_clean(&clean, text);
-	fprintf(stderr, "gpusonde trace: %s\n", clean.data);
+	fprintf(stderr, "gpusonde %s: %s\n", trace_command_name(), clean.data);
 	strbuf_done(&clean);
 }
 
@@ -220,8 +221,8 @@ static void collect_kernels(struct tracing *t)
 	int r = trace_kernels_collect(t->kernels, t->engine);
 
 	if (r < 0)
-		fprintf(stderr, "gpusonde trace: the launches of the last second are not shown: %s\n",
-			strerror(-r));
+		fprintf(stderr, "gpusonde %s: the launches of the last second are not shown: %s\n",
+			trace_command_name(), strerror(-r));
 	else if (t->stacks)
 		stack_sums_window(t->stacks, trace_kernels_view(t->kernels));
 }
@@ -377,12 +378,12 @@ static int add_sinks(struct tracing *t)
 	struct event_sinks *sinks = trace_engine_sinks(t->engine);
 	int r = t->kernels ? event_sinks_add(sinks, trace_kernels_sink(t->kernels)) : 0;
 
+	if (r >= 0 && t->stacks)
+		r = event_sinks_add(sinks, stack_sums_sink(t->stacks));
 	if (r >= 0 && t->analysis)
 		r = event_sinks_add(sinks, live_analysis_sink(t->analysis));
 	if (r >= 0 && t->nccl)
 		r = event_sinks_add(sinks, trace_nccl_sink(t->nccl));
-	if (r >= 0 && t->stacks)
-		r = event_sinks_add(sinks, stack_sums_sink(t->stacks));
 	if (t->stacks && !t->pid)
 		stack_sums_set_engine(t->stacks, t->engine);
 	if (r >= 0 && t->blas)
@@ -443,7 +444,7 @@ static int start_engine(struct tracing *t)
 	if (r >= 0)
 		r = add_sinks(t);
 	if (r < 0)
-		fprintf(stderr, "gpusonde trace: CUDA calls are not traced: %s\n",
+		fprintf(stderr, "gpusonde %s: CUDA calls are not traced: %s\n", trace_command_name(),
 			error.text[0] ? error.text : strerror(-r));
 	return r;
 }
@@ -461,8 +462,8 @@ static int check_access(pid_t pid)
 	capability_text(CAPABILITY_FOR(OTHERS), text, sizeof(text));
 	if (!text[0])
 		capability_refused_process(text, sizeof(text));
-	fprintf(stderr, "gpusonde trace: no permission to inspect process %d (%s): %s\n", (int)pid,
-		strerror(-r), text);
+	fprintf(stderr, "gpusonde %s: no permission to inspect process %d (%s): %s\n", trace_command_name(),
+		(int)pid, strerror(-r), text);
 	return r;
 }
 
@@ -475,11 +476,11 @@ static int watch_pid(struct tracing *t)
 	if (fd < 0) {
 		r = -errno;
 		if (r == -ESRCH)
-			fprintf(stderr, "gpusonde trace: there is no process %d: check the process ID\n",
-				(int)t->pid);
+			fprintf(stderr, "gpusonde %s: there is no process %d: check the process ID\n",
+				trace_command_name(), (int)t->pid);
 		else
-			fprintf(stderr, "gpusonde trace: cannot watch process %d: %s\n", (int)t->pid,
-				strerror(-r));
+			fprintf(stderr, "gpusonde %s: cannot watch process %d: %s\n", trace_command_name(),
+				(int)t->pid, strerror(-r));
 		return r;
 	}
 	r = check_access(t->pid);
@@ -494,13 +495,14 @@ static int start_command(struct tracing *t)
 	int r = exec_gate_new(t->event, t->inv->operands, &ops, t, &t->gate);
 
 	if (r < 0) {
-		fprintf(stderr, "gpusonde trace: cannot run %s: %s\n", t->inv->operands[0], strerror(-r));
+		fprintf(stderr, "gpusonde %s: cannot run %s: %s\n", trace_command_name(), t->inv->operands[0],
+			strerror(-r));
 		return r;
 	}
 	t->pid = exec_gate_pid(t->gate);
 	if (exec_gate_unheld(t->gate))
-		fprintf(stderr, "gpusonde trace: calls right after a library is loaded may be missed: %s\n",
-			exec_gate_unheld(t->gate));
+		fprintf(stderr, "gpusonde %s: calls right after a library is loaded may be missed: %s\n",
+			trace_command_name(), exec_gate_unheld(t->gate));
 	return 0;
 }
 
@@ -536,7 +538,8 @@ static int start_kernels(struct tracing *t)
 	if (r == 0)
 		r = trace_kernels_prepare(t->kernels, t->cupti);
 	if (r < 0)
-		fprintf(stderr, "gpusonde trace: kernels and operators cannot be shown: %s\n", strerror(-r));
+		fprintf(stderr, "gpusonde %s: kernels and operators cannot be shown: %s\n",
+			trace_command_name(), strerror(-r));
 	return r;
 }
 
@@ -546,7 +549,7 @@ static int start(struct tracing *t)
 	int r = start_loop(t);
 
 	if (r < 0) {
-		fprintf(stderr, "gpusonde trace: cannot start: %s\n", strerror(-r));
+		fprintf(stderr, "gpusonde %s: cannot start: %s\n", trace_command_name(), strerror(-r));
 		return r;
 	}
 	if (t->inv->flag[FLAG_NCCL])
@@ -571,7 +574,8 @@ static int start_timeline(struct tracing *t)
 	if (r == 0)
 		r = trace_cupti_to_timeline(t->cupti, timeline_file_timeline(t->timeline));
 	if (r < 0)
-		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(-r));
+		fprintf(stderr, "gpusonde %s: cannot write %s: %s\n", trace_command_name(), path,
+			strerror(-r));
 	return r;
 }
 
@@ -582,15 +586,12 @@ static int start_tracing(struct tracing *t)
 	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE] || t->request.analyze ||
 	    (t->inv->flag[FLAG_TORCH] && !t->inv->flag[FLAG_RAW]))
 		r = start_kernels(t);
-	if (r >= 0 && t->request.analyze)
-		r = trace_findings_start(trace_kernels_pipeline(t->kernels), &t->analysis);
 	if (r >= 0 && t->inv->flag[FLAG_TIMELINE])
 		r = start_timeline(t);
-	if (r >= 0 && (t->inv->flag[FLAG_STACKS] || t->inv->flag[FLAG_PYTHON])) {
+	if (r >= 0 && (t->inv->flag[FLAG_STACKS] || t->inv->flag[FLAG_PYTHON] || t->request.analyze))
 		r = trace_stacks_new(t->event, t->request.stack_kinds, &t->stacks);
-		if (r < 0)
-			fprintf(stderr, "gpusonde trace: stacks cannot be recorded: %s\n", strerror(-r));
-	}
+	if (r >= 0 && t->request.analyze)
+		r = trace_findings_start(trace_kernels_pipeline(t->kernels), t->stacks, &t->analysis);
 	if (r >= 0 && t->inv->flag[FLAG_BLAS])
 		r = trace_blas_new(&t->blas);
 	if (r >= 0 && t->inv->flag[FLAG_PYTHON])
@@ -651,9 +652,10 @@ static int write_stacks(struct tracing *t)
 	int r = trace_stacks_write(t->stacks, t->engine, path, t->request.weight, &said);
 
 	if (r < 0)
-		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(-r));
+		fprintf(stderr, "gpusonde %s: cannot write %s: %s\n", trace_command_name(), path,
+			strerror(-r));
 	else if (said[0])
-		fprintf(stderr, "gpusonde trace: INCOMPLETE: %s: %s\n", path, said);
+		fprintf(stderr, "gpusonde %s: INCOMPLETE: %s: %s\n", trace_command_name(), path, said);
 	return r;
 }
 
@@ -674,13 +676,14 @@ static int trace_finish(struct tracing *t)
 	report_unmatched();
 	if (t->gate && exec_gate_holder_lost(t->gate))
 		fprintf(stderr,
-			"gpusonde trace: the process trace-holder was killed: the command could not run "
-			"programs or load libraries since then; run it again\n");
+			"gpusonde %s: the process trace-holder was killed: the command could not run "
+			"programs or load libraries since then; run it again\n",
+			trace_command_name());
 	if (t->gate && exec_gate_missed(t->gate) > 0)
 		fprintf(stderr,
-			"gpusonde trace: INCOMPLETE: gpusonde was stopped or busy for seconds, and %u "
+			"gpusonde %s: INCOMPLETE: gpusonde was stopped or busy for seconds, and %u "
 			"files were mapped before they were probed\n",
-			exec_gate_missed(t->gate));
+			trace_command_name(), exec_gate_missed(t->gate));
 	if (t->failed == 0) {
 		int to = t->gate && !t->inv->flag[FLAG_OUTPUT] ? STDERR_FILENO : t->output;
 
@@ -708,7 +711,8 @@ static int open_output(struct tracing *t)
 		return 0;
 	t->output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
 	if (t->output < 0) {
-		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(errno));
+		fprintf(stderr, "gpusonde %s: cannot write %s: %s\n", trace_command_name(), path,
+			strerror(errno));
 		return -errno;
 	}
 	return 0;

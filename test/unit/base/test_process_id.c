@@ -115,6 +115,8 @@ static void hostile_names_end_at_the_last_parenthesis(_unused_ void **state)
 		assert_int_equal(cursor_left(&stat.comm), strlen(names[i]));
 		assert_memory_equal(stat.comm.p, names[i], strlen(names[i]));
 		assert_int_equal(stat.state, 'S');
+		assert_int_equal(stat.user_ticks, 5);
+		assert_int_equal(stat.kernel_ticks, 6);
 		assert_int_equal(stat.threads, 9);
 		assert_int_equal(stat.start_ticks, 987654);
 		assert_int_equal(stat.env_start, 94000);

@@ -3,8 +3,11 @@
 #include "test.h"
 
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "pipeline/analysis.h"
@@ -189,6 +192,97 @@ static void throttling_is_told(_unused_ void **state)
 	free(findings);
 }
 
+/* GPUs "GPU-0", "GPU-1"; one process on some of them. */
+struct holding {
+	struct snapshot node;
+	struct entity *gpus;
+	struct process on[2];
+};
+
+static struct holding holding_begin(uint32_t pid)
+{
+	struct holding h = { .gpus = calloc(2, sizeof(*h.gpus)), .node.entities_n = 2 };
+
+	assert_non_null(h.gpus);
+	h.node.entities = h.gpus;
+	for (unsigned i = 0; i < 2; i++) {
+		h.gpus[i].id.parent = READING_NONE;
+		h.gpus[i].present = true;
+		snprintf(h.gpus[i].id.uuid, sizeof(h.gpus[i].id.uuid), "GPU-%u", i);
+		h.on[i].id.pid = pid;
+		h.on[i].id.start_ticks = 1;
+		h.on[i].entity = (uint16_t)i;
+		h.on[i].p[PROCESS_MEMORY] = PRESENCE_PRESENT;
+		h.on[i].v[PROCESS_MEMORY] = 1e9;
+	}
+	return h;
+}
+
+static void holding_tick(struct holding *h, uint32_t devices, uint64_t now_ns)
+{
+	const char *new;
+
+	h->node.processes = h->on;
+	h->node.processes_n = devices;
+	h->node.seq++;
+	free(live_analysis_tick(live, &h->node, now_ns, &new));
+}
+
+/* The driver's figures of processes, their CPU time, and their ends, also where nothing of them is traced. */
+static void who_holds_memory_is_told(_unused_ void **state)
+{
+	pid_t child = fork();
+	struct holding h = holding_begin((uint32_t)child);
+	const char *new;
+
+	assert_true(child >= 0);
+	if (child == 0)
+		for (;;)
+			pause();
+	for (unsigned i = 0; i < 640; i++)
+		holding_tick(&h, 1, (1000 + i) * SECOND);
+	assert_int_equal(active(1640 * SECOND, "memory_held", &new), 1);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	for (unsigned i = 0; i < 30; i++)
+		holding_tick(&h, 0, (1640 + i) * SECOND);
+	assert_int_equal(active(1670 * SECOND, "memory_held", &new), 0);
+	free(h.gpus);
+}
+
+/* It works with one GPU and holds memory of another. */
+static void devices_are_told(_unused_ void **state)
+{
+	struct span span = { .tgid = 7, .device = "GPU-0" };
+	struct span_sink *spans = live_analysis_spans(live);
+	struct holding h = holding_begin(7);
+	struct trace_launch launch = { .duration_ns = 1000 };
+	struct event_sink *sink = live_analysis_sink(live);
+	const struct probe *probe = probe_find(PROBE_CUDA, "cuLaunchKernel");
+	const char *new;
+
+	assert_non_null(probe);
+	launch.header = (struct trace_header){ .type = TRACE_EVENT_LAUNCH,
+					       .op = probe->spec.op,
+					       .call = probe_call(probe),
+					       .tgid = 7,
+					       .tid = 8 };
+	for (unsigned i = 0; i < 200; i++) {
+		launch.header.time_ns = 1000 * SECOND + i * SECOND / 10;
+		span.start_ns = launch.header.time_ns;
+		span.end_ns = span.likely_end_ns = span.start_ns + 1000;
+		assert_int_equal(sink->event(&launch.header, sizeof(launch), sink->sink.userdata), 0);
+		assert_int_equal(spans->span(&span, spans->sink.userdata), 0);
+		if (i % 10 == 0)
+			holding_tick(&h, 1, span.end_ns);
+	}
+	assert_int_equal(active(1020 * SECOND, "wrong_device", &new), 0);
+	for (unsigned i = 20; i < 32; i++)
+		holding_tick(&h, 2, (1001 + i) * SECOND);
+	assert_int_equal(active(1033 * SECOND, "wrong_device", &new), 1);
+	free(h.gpus);
+}
+
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
 
 int main(void)
@@ -197,6 +291,7 @@ int main(void)
 		TEST(blocking_copies_are_found),   TEST(others_are_not),
 		TEST(times_may_be_anything),       TEST(ends_are_told),
 		TEST(names_of_steps_are_not_kept), TEST(throttling_is_told),
+		TEST(who_holds_memory_is_told),    TEST(devices_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -492,6 +492,53 @@ static void too_much_is_refused(void **state)
 	refused("65536 tracks", last);
 }
 
+/* Of two blocks, each of which says the stack again; the innermost frame first. */
+static void stacks_are_read(void **state)
+{
+	struct timeline *timeline = writer();
+	struct timeline_track of = { .kind = TIMELINE_THREAD, .parent = TIMELINE_NONE, .pid = 7, .tid = 8 };
+	uint32_t thread = track(timeline, of, "main"), frames[2], stack;
+	struct timeline_reader *reader;
+	struct timeline_event event;
+	struct timeline_frame frame;
+	int fd = memfd_create("stacks", 0);
+
+	(void)state;
+	assert_int_equal(timeline_frame(timeline, "copy", "model.py", 12, true, &frames[0]), 0);
+	assert_int_equal(timeline_frame(timeline, "main", "", 0, false, &frames[1]), 0);
+	assert_int_equal(timeline_stack(timeline, frames, 2, &stack), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		add(timeline, (struct timeline_event){ .type = TIMELINE_SLICE,
+						       .track = thread,
+						       .stack = i < 2 ? stack : 0,
+						       .name = text(timeline, "cudaMemcpy"),
+						       .begin_ns = 1000 + i,
+						       .end_ns = 1001 + i });
+		assert_int_equal(timeline_flush(timeline), 0);
+	}
+	timeline_free(timeline);
+	assert_int_equal(write_all(fd, file.data, file.len), file.len);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(timeline_reader_new(fd, &reader), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(timeline_read_next(reader, &event), 1);
+		assert_int_equal(event.stack, 1);
+		assert_true(timeline_reader_frame(reader, event.stack, 0, &frame));
+		assert_string_equal(timeline_reader_text(reader, frame.function), "copy");
+		assert_string_equal(timeline_reader_text(reader, frame.file), "model.py");
+		assert_true(frame.line == 12 && frame.interpreted);
+		assert_true(timeline_reader_frame(reader, event.stack, 1, &frame));
+		assert_string_equal(timeline_reader_text(reader, frame.function), "main");
+		assert_false(timeline_reader_frame(reader, event.stack, 2, &frame));
+	}
+	assert_int_equal(timeline_read_next(reader, &event), 1);
+	assert_int_equal(event.stack, 0);
+	assert_false(timeline_reader_frame(reader, event.stack, 0, &frame));
+	assert_int_equal(timeline_read_status(reader)->left_out, 0);
+	timeline_reader_free(reader);
+	close(fd);
+}
+
 static void add_block(const void *data, size_t n)
 {
 	uLongf room = compressBound(n);
@@ -557,6 +604,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_written_is_read),
+		TEST(stacks_are_read),
 		TEST(a_file_may_end_anywhere),
 		TEST(a_cut_block_is_read_as_far_as_it_goes),
 		TEST(any_byte_may_be_wrong),

@@ -397,7 +397,7 @@ static void add_workload_name(struct snapshot *s)
 /* A rule that says something, one that says nothing, and one that could not be judged. */
 static void add_findings(struct trace_view *view)
 {
-	struct findings *findings = findings_new(1, 3);
+	struct findings *findings = findings_new(1, 3, 0, 0, NULL);
 
 	if (!findings)
 		abort();

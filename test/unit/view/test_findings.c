@@ -10,7 +10,7 @@ static const struct table_options plain = { 0 };
 
 static struct findings *one(void)
 {
-	struct findings *findings = findings_new(1, 2);
+	struct findings *findings = findings_new(1, 2, 3, 0, NULL);
 
 	assert_non_null(findings);
 	findings->n = 1;
@@ -38,7 +38,12 @@ static struct findings *one(void)
 			    { "mean_bytes", UNIT_BYTES, 2048 },
 			    { "slowest", UNIT_SECONDS, 0.0021 },
 			    { "calls", UNIT_NONE, 31 } },
+		.frames_n = 3,
 	};
+	findings->frames_n = 3;
+	findings->frames[0] = (struct finding_frame){ 0, "main (train.py:7)", "0-3" };
+	findings->frames[1] = (struct finding_frame){ 1, "step (train.py:20)", "0-3" };
+	findings->frames[2] = (struct finding_frame){ 2, "load (data.py:3)", "2" };
 	return findings;
 }
 
@@ -55,6 +60,10 @@ static void as_text(_unused_ void **state)
 		"confidence 80 %)\n"
 		"  evidence: time_share 12.5 %, mean_bytes 2.0 KiB, slowest 2.1 ms, calls 31\n"
 		"  timeline: 1.500000 s to 2.500000 s, at the process\n"
+		"  stacks by frame, the outermost first, with their ranks:\n"
+		"    main (train.py:7)  [0-3]\n"
+		"     step (train.py:20)\n"
+		"      load (data.py:3)  [2]\n"
 		"  surer with: operations of NCCL\n"
 		"  remedy: copy less\n"
 		"\n"
@@ -81,7 +90,10 @@ static void as_json(_unused_ void **state)
 			  "\"calls\":31},\"surer_with\":[\"operations of NCCL\"],\"remedy\":\"copy less\","
 			  "\"timeline\":{\"begin_ns\":1500000000,\"end_ns\":2500000000,"
 			  "\"begin\":\"1970-01-01T00:00:02.500Z\",\"end\":\"1970-01-01T00:00:03.500Z\","
-			  "\"track\":\"process\"}}],"
+			  "\"track\":\"process\"},"
+			  "\"stacks\":[{\"depth\":0,\"frame\":\"main (train.py:7)\",\"ranks\":\"0-3\"},"
+			  "{\"depth\":1,\"frame\":\"step (train.py:20)\",\"ranks\":\"0-3\"},"
+			  "{\"depth\":2,\"frame\":\"load (data.py:3)\",\"ranks\":\"2\"}]}],"
 			  "\"rules\":[{\"finding\":\"copy_bound\",\"judged\":true,\"active\":1,"
 			  "\"missing_evidence\":[]},{\"finding\":\"straggler\",\"judged\":false,\"active\":0,"
 			  "\"missing_evidence\":[\"operations of NCCL\"]}],"
@@ -93,7 +105,7 @@ static void as_json(_unused_ void **state)
 /* Nothing found and nothing looked at are two things. */
 static void without_findings(_unused_ void **state)
 {
-	struct findings *findings = findings_new(0, 0);
+	struct findings *findings = findings_new(0, 0, 0, 0, NULL);
 	struct strbuf out;
 
 	assert_non_null(findings);
