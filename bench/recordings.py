@@ -1,54 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recording costs: the file by pace, of the simulated node whose numbers all change, and the CPU time. A day and a year are extrapolated."""
+"""What a recording costs: bench/recordings.c samples the simulated node, whose numbers all change, on an accelerated clock, so that its blocks are whole ones."""
 import contextlib
 import os
-import signal
 import sqlite3
 import subprocess
 import tempfile
-import time
 
 from common import BUILD, Row
 
-SECONDS = 310 # so that there are six snapshots of a minute
-DAY, MINUTES_OF_YEAR = 86400, 365 * 1440
-GIB = 1 << 30
+HOURS = int(os.environ.get("BENCH_RECORDINGS_HOURS", "2")) # a block of minutes has two
+PACES = (("second", 86400), ("ten seconds", 7 * 8640), ("minute", 365 * 1440)) # and the snapshots that are kept by default
+MIB = 1 << 20
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def store_of(pid):
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-            for child in file.read().split():
-                with open(f"/proc/{child}/comm", encoding="ascii") as comm:
-                    if comm.read().strip() == "gpusonde-store":
-                        return int(child)
-    raise RuntimeError("no gpusonde-store")
-
-
-def bytes_by_frame(path, tier):
-    """What a block begins with is divided by its frames."""
+def bytes_by_frame(path):
+    """By pace; what a block begins with is divided by its frames."""
     with contextlib.closing(sqlite3.connect(path)) as db:
-        blocks = db.execute("SELECT frames, length(data) FROM block WHERE tier=? ORDER BY id", (tier,)).fetchall()
-    return sum(size for _, size in blocks) / sum(frames for frames, _ in blocks)
+        return [size / frames for frames, size in
+                db.execute("SELECT sum(frames), sum(length(data)) FROM block GROUP BY tier ORDER BY tier").fetchall()]
+
+
+def record(links):
+    """Sizes of a snapshot by pace, and the seconds that storing them took."""
+    with tempfile.TemporaryDirectory() as tmp:
+        out = subprocess.run([f"{BUILD}/bench/bench_recordings", os.path.abspath(f"{BUILD}/sim/libnvidia-ml.so.1"), tmp, str(HOURS), str(links)],
+                             env=dict(os.environ, GPUSONDE_SIM_SCENARIO="node-8xh100"), stdout=subprocess.PIPE, text=True, check=True).stdout
+        return bytes_by_frame(f"{tmp}/r.db"), float(out)
 
 
 def run():
-    env = dict(os.environ, GPUSONDE_NVML_LIBRARY=os.path.abspath(f"{BUILD}/sim/libnvidia-ml.so.1"), GPUSONDE_SIM_SCENARIO="node-8xh100")
-    with tempfile.TemporaryDirectory() as tmp:
-        path = f"{tmp}/r.db"
-        with subprocess.Popen([f"{BUILD}/gpusonde", "record", "--store", path], env=env, stderr=subprocess.DEVNULL) as recorder:
-            time.sleep(SECONDS)
-            cpu = cpu_seconds(store_of(recorder.pid))
-            recorder.send_signal(signal.SIGINT)
-        second, minute = bytes_by_frame(path, 0), bytes_by_frame(path, 2)
-    yield Row("a snapshot of each second, bytes", second, "{:,.0f}")
-    yield Row("a day of them, extrapolated, MiB", second * DAY / (1 << 20), "{:,.0f}")
-    yield Row("a snapshot of a minute, in a block of five, bytes (a block has 240)", minute, "{:,.0f}")
-    yield Row("a year of them, extrapolated from blocks of five, GiB", minute * MINUTES_OF_YEAR / GIB, "{:.2f}")
-    yield Row("gpusonde-store: share of a core", cpu / SECONDS, "{:.4f}", at_most=0.02)
+    for name, links in (("links alike", 0), ("each link differs by a thousandth", 1000)):
+        sizes, seconds = record(links)
+        kept = [size * frames / MIB for size, (_, frames) in zip(sizes, PACES)]
+        for size, (pace, _) in zip(sizes, PACES):
+            yield Row(f"{name}: a snapshot of each {pace}, bytes", size, "{:,.0f}")
+        yield Row(f"{name}: a day of one a second, MiB", kept[0], "{:,.0f}")
+        yield Row(f"{name}: a year of one a minute, MiB", kept[2], "{:,.0f}", at_most=2048)
+        yield Row(f"{name}: all that is kept by default, MiB", sum(kept), "{:,.0f}", at_most=2048)
+        yield Row(f"{name}: to store the snapshots: share of a core", seconds / (HOURS * 3600), "{:.4f}", at_most=0.02)

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	long warm = 0;
 
 	if (target == 0 || !reader || shared == MAP_FAILED || publisher_new(&publisher) < 0 ||
-	    model_new(&(struct model_limits){ 0 }, &model) < 0) {
+	    model_new(NULL, &model) < 0) {
 		fprintf(stderr, "usage: soak LIBRARY SAMPLES\n");
 		return EXIT_FAILURE;
 	}

@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "agent/cupti.h"
 #include "agent/detach.h"
+#include "agent/history.h"
 #include "agent/jobs.h"
 #include "agent/kube.h"
 #include "agent/dcgm.h"
@@ -116,6 +117,7 @@ static void count_usage(struct agent *agent)
 		agent->push ? push_pid(agent->push) : 0,
 		agent->dcgm ? dcgm_pid(agent->dcgm) : 0,
 		agent->recording ? recording_pid(agent->recording) : 0,
+		agent->history ? history_service_pid(agent->history) : 0,
 	};
 	struct usage usage;
 
@@ -521,6 +523,8 @@ static int begin_recording(struct agent *agent, const struct options *options)
 			  why, sizeof(why));
 	if (r < 0 && r != -ENOMEM)
 		log_error("nothing is recorded: %s (recording.path)", why);
+	if (r == 0)
+		r = history_service_new(path, &agent->history);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -606,6 +610,7 @@ static void agent_stop(struct agent *agent)
 	web_pages_free(agent->web_pages);
 	atop_answers_done(&agent->atop);
 	http_free(agent->http);
+	history_service_free(agent->history);
 	tracer_free(agent->tracer);
 	owner_files_free(agent->owner_files);
 	nccl_socket_free(agent->nccl);

@@ -25,6 +25,7 @@ enum agent_place { PLACE_HTTP, PLACE_CONTAINER, PLACE_EXPORTER, PLACE_ATOP, PLAC
 enum { PUSH_STATE_MAX = 640 };
 
 struct cupti_times;
+struct history_service;
 struct jobs;
 struct dcgm;
 struct kube;
@@ -62,6 +63,7 @@ struct agent {
 	struct kube *kube; /* NULL: the API server is not asked */
 	struct push *push; /* NULL: nothing is pushed */
 	struct recording *recording; /* NULL: nothing is recorded */
+	struct history_service *history; /* NULL: the same */
 	struct device_access *device_access; /* NULL: not wanted */
 	struct dcgm_style dcgm_style; /* without names: those are the request's */
 	struct http_stats http_counted;

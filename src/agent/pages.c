@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "agent/history.h"
 #include "agent/own_capabilities.h"
 #include "agent/readiness.h"
 #include "agent/record_page.h"
@@ -158,6 +159,20 @@ static int get_findings(_unused_ const struct http_request *request, struct http
 	}
 	snapshot_unref(snapshot);
 	return r;
+}
+
+static int get_history(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	return history_page(agent->history, request, reply);
+}
+
+static int get_moment(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	return moment_page(agent->history, request, reply);
 }
 
 /* ---- pages for collectors of containers' GPUs ---- */

@@ -63,7 +63,7 @@ static const char *no_argument(_unused_ const struct http_request *request, _unu
 
 static int answer_page(struct web_pages *p, const struct web_ask *ask)
 {
-	const struct http_request request = {
+	struct http_request request = {
 		.method = HTTP_GET,
 		.path = ask->page < WEB_PAGES ? p->config.routes[ask->page].path : NULL,
 		.variant = ask->variant,
@@ -74,6 +74,7 @@ static int answer_page(struct web_pages *p, const struct web_ask *ask)
 
 	if (!request.path || p->config.routes[ask->page].local_only || ask->variant >= HTTP_VARIANTS)
 		return -EACCES;
+	memcpy(request.numbers, ask->numbers, sizeof(request.numbers));
 	reply.body = p->body;
 	r = p->config.routes[ask->page].handle(&request, &reply, p->config.userdata);
 	p->body = reply.body;

@@ -45,9 +45,12 @@ int process_identify(const struct model *model, uint32_t pid, bool full,
 	return model->identify ? model->identify(pid, full, ret_identity, model->identify_data) : -ESRCH;
 }
 
+/* To the millisecond that pages show. */
 static int64_t real_at(int64_t boot_ns)
 {
-	return clock_real_ns() - (clock_boot_ns() - boot_ns);
+	int64_t real_ns = clock_real_ns() - (clock_boot_ns() - boot_ns);
+
+	return real_ns - real_ns % NSEC_PER_MSEC;
 }
 
 struct tracked *tracked_find(const struct model *model, uint16_t device, uint32_t pid)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/macro.h"
 #include "model/publisher.h"
+#include "model/rounding.h"
 
 static void publish_header(struct model *model, struct snapshot *s)
 {
@@ -218,6 +219,7 @@ static void publish_exited(const struct model *model, struct snapshot *s, uint64
 		*p = record->p;
 		p->entity = model->devices[record->device]->rank;
 		p->workload = workload_rank(model, record->workload);
+		process_round(p);
 		s->exited_n++;
 	}
 	publisher_tag_exited(s, model->exits_tag);
@@ -277,6 +279,7 @@ int model_publish(struct model *model, struct publisher *publisher)
 	publish_exited(model, s, tag);
 	traced_publish(model, s);
 	xids_publish(model, s);
+	snapshot_round(s);
 	publisher_put(publisher, s);
 	return 0;
 }

@@ -35,6 +35,8 @@ enum http_method {
 	HTTP_ANY = HTTP_GET | HTTP_POST | HTTP_OTHER,
 };
 
+enum { HTTP_NUMBERS = 12 };
+
 struct http_request {
 	enum http_method method;
 	const char *path;
@@ -42,6 +44,7 @@ struct http_request {
 	const char *accept_encoding; /* the same */
 	bool local; /* received over the UNIX socket */
 	int variant; /* what the route's variant() returned */
+	int64_t numbers[HTTP_NUMBERS]; /* what the manner's numbers() made of arguments; else 0 */
 	/* Value of a query argument, NULL if absent. Valid during the call. */
 	const char *(*argument)(const struct http_request *request, const char *name);
 	void *priv;
@@ -80,6 +83,12 @@ struct http_manner {
 	const struct http_header *headers; /* of all of its replies; ends with name NULL; NULL: none */
 	/* A cached page is made again after so long, even in the same generation; 0: it is not. */
 	int64_t max_age_ns;
+	/*
+	 * What the handler needs of the arguments, as numbers. Returns whether they are right, else @reply
+	 * says what they must be. May be NULL.
+	 */
+	bool (*numbers)(const struct http_request *request, int64_t ret_numbers[static HTTP_NUMBERS],
+			struct http_reply *reply);
 	/* The reply if the route's variant() returned -1; NULL: the route's handle(). */
 	int (*refuse)(const struct http_request *request, struct http_reply *reply, void *userdata);
 	/*

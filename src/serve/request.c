@@ -154,9 +154,21 @@ static void add_headers(struct MHD_Response *response, const struct http_route *
 	add_age(response, &reply->age);
 }
 
+static int call_handler(struct http *http, const struct http_route *route, struct http_request *request,
+			struct http_reply *reply)
+{
+	const struct http_manner *manner = route->manner;
+
+	if (request->variant < 0 && manner && manner->refuse)
+		return manner->refuse(request, reply, http->config.userdata);
+	if (manner && manner->numbers && !manner->numbers(request, request->numbers, reply))
+		return 0;
+	return route->handle(request, reply, http->config.userdata);
+}
+
 /* Renders a page. @slot as for pages_begin(). */
-static int render(struct http *http, const struct http_route *route, const struct http_request *request,
-		  int slot, uint64_t generation, struct page **ret_page)
+static int render(struct http *http, const struct http_route *route, struct http_request *request, int slot,
+		  uint64_t generation, struct page **ret_page)
 {
 	struct page *page = pages_begin(&http->pages, slot);
 	struct http_reply reply = { .status = MHD_HTTP_OK, .content_type = http_plain_text };
@@ -165,10 +177,7 @@ static int render(struct http *http, const struct http_route *route, const struc
 	if (!page)
 		return -ENOMEM;
 	reply.body = page->body;
-	if (request->variant < 0 && route->manner && route->manner->refuse)
-		r = route->manner->refuse(request, &reply, http->config.userdata);
-	else
-		r = route->handle(request, &reply, http->config.userdata);
+	r = call_handler(http, route, request, &reply);
 	page->body = reply.body;
 	if (r == 0 && page->body.failed)
 		r = -ENOMEM;

@@ -12,6 +12,15 @@
 /* In the place of a field's number: where the row is among those of its table, from 1; 0: it is not there. */
 #define PLACE_FIELD(fields_n_) (fields_n_)
 
+/* Of first values, behind the fields: that place, and the frame that the row came with. */
+enum first_extra { FIRST_NONE = -1, FIRST_PLACE, FIRST_FRAME, FIRST_EXTRAS };
+
+/* From one row to the next, times do not grow evenly. */
+static inline unsigned first_kind(unsigned kind)
+{
+	return kind == COLUMN_TIME ? COLUMN_INT : kind;
+}
+
 /* A real number's scale that says: 8 bytes follow, as they are. */
 enum { REAL_RAW = 0xff };
 

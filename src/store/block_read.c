@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <zstd.h>
 
+#include "base/clock.h"
 #include "base/macro.h"
 #include "store/block_private.h"
 
@@ -132,27 +133,16 @@ static uint64_t get_real_change(struct bytes *b, struct series_state *state)
 	return cell_of(decimal_value((struct decimal){ (int64_t)state->value, state->scale }));
 }
 
+static uint64_t get_int_change(struct bytes *b)
+{
+	uint64_t coded = get_varint(b);
+
+	return coded & 1 ? unzigzag(get_varint(b)) : unzigzag(coded >> 1) * (uint64_t)NSEC_PER_MSEC;
+}
+
 static uint64_t get_text(const struct block *block, struct bytes *b)
 {
 	return get_below(b, (uint64_t)block->texts_n + 1);
-}
-
-static uint64_t get_first(const struct block *block, struct bytes *b, unsigned kind)
-{
-	struct series_state state;
-
-	switch (kind) {
-	case COLUMN_REAL:
-		return get_real(b, &state);
-	case COLUMN_TEXT:
-	case COLUMN_STRING:
-		return get_text(block, b);
-	case COLUMN_INT:
-	case COLUMN_TIME:
-		return unzigzag(get_varint(b));
-	default:
-		return get_varint(b);
-	}
 }
 
 static uint64_t get_change(const struct block *block, struct bytes *b, unsigned kind,
@@ -167,6 +157,9 @@ static uint64_t get_change(const struct block *block, struct bytes *b, unsigned 
 	case COLUMN_TIME:
 		state->step += unzigzag(get_varint(b));
 		state->value += state->step;
+		break;
+	case COLUMN_INT:
+		state->value += get_int_change(b);
 		break;
 	default:
 		state->value += unzigzag(get_varint(b));
@@ -204,62 +197,100 @@ static const struct stored_table *stored_table(const struct block *block, const 
 	return &block->layout->tables[track->stored];
 }
 
-static void read_values(const struct block *block, const struct read_track *track, struct bytes *b)
+/* What is filled in of a table's tracks: a field of ours, or one of FIRST_EXTRAS. */
+static void set_first(struct read_track *track, int32_t field, enum first_extra extra, uint64_t cell)
 {
-	const struct stored_table *table = stored_table(block, track);
-	uint32_t next = 0, gap;
-
-	while ((gap = get_below(b, (uint64_t)table->n - next + 1)) > 0) {
-		uint32_t f = next + gap - 1;
-		uint64_t cell = get_first(block, b, table->kind[f]);
-
-		if (track->cells && table->field[f] >= 0)
-			track->cells[table->field[f]] = cell;
-		next = f + 1;
-	}
+	if (extra == FIRST_PLACE)
+		track->place = (uint32_t)MIN(cell, (uint64_t)UINT32_MAX);
+	else if (extra == FIRST_FRAME)
+		track->first = (uint32_t)MIN(cell, (uint64_t)UINT32_MAX);
+	else
+		track->cells[field] = cell;
 }
 
-static int read_track(struct block *block, struct bytes *b, struct read_track *track)
+/* The first values of a field in @n tracks. */
+static bool read_first_values(const struct block *block, struct read_track *tracks, uint32_t n,
+			      const struct stored_table *table, uint32_t f, struct bytes b)
 {
-	const struct stored_table *table;
+	enum first_extra extra = f < table->n ? FIRST_NONE : (enum first_extra)(f - table->n);
+	unsigned kind = extra == FIRST_NONE ? first_kind(table->kind[f]) : COLUMN_UINT;
+	int32_t field = extra == FIRST_NONE ? table->field[f] : 0;
+	struct series_state state = state_of(kind, 0);
+	uint32_t at = 0;
+	uint64_t cell = 0;
 
-	track->stored = get_below(b, block->layout->n);
-	track->first = get_below(b, block->frames);
-	track->place = get_below(b, (uint64_t)UINT32_MAX);
-	if (b->bad || track->place == 0)
+	if (extra == FIRST_NONE && (field < 0 || table->table < 0))
+		return true;
+	while (b.at != b.end && !b.bad) {
+		uint32_t next = at + get_below(&b, n);
+
+		if (next >= n)
+			return false;
+		for (; at < next; at++)
+			set_first(&tracks[at], field, extra, cell);
+		cell = get_change(block, &b, kind, &state);
+	}
+	for (; at < n; at++)
+		set_first(&tracks[at], field, extra, cell);
+	return !b.bad;
+}
+
+static int make_tracks(struct block *block, struct read_track *tracks, uint32_t n, uint32_t stored)
+{
+	int table = block->layout->tables[stored].table;
+	uint32_t fields = table >= 0 ? block->fields[table].n : 0;
+
+	block->cells += (size_t)fields * n;
+	if (block->cells > BLOCK_CELLS_MAX)
 		return -EBADMSG;
-	table = stored_table(block, track);
-	if (table->table >= 0) {
-		uint32_t n = block->fields[table->table].n;
-
-		block->cells += n;
-		if (block->cells > BLOCK_CELLS_MAX)
-			return -EBADMSG;
-		track->cells = calloc(n, sizeof(*track->cells));
-		if (!track->cells)
+	for (uint32_t i = 0; i < n; i++) {
+		tracks[i].stored = stored;
+		block->tracks_n++;
+		if (table >= 0)
+			tracks[i].cells = calloc(fields, sizeof(*tracks[i].cells));
+		if (table >= 0 && !tracks[i].cells)
 			return -ENOMEM;
 	}
-	block->begins[track->first] = true;
-	read_values(block, track, b);
-	return b->bad ? -EBADMSG : 0;
+	return 0;
+}
+
+static int read_table_tracks(struct block *block, struct bytes *b, uint32_t stored)
+{
+	const struct stored_table *table = &block->layout->tables[stored];
+	uint32_t n = get_below(b, BLOCK_TRACKS_MAX - block->tracks_n + 1), next = 0, gap;
+	struct read_track *tracks = &block->tracks[block->tracks_n];
+	int r = make_tracks(block, tracks, n, stored);
+
+	while (r == 0 && (gap = get_below(b, (uint64_t)table->n + FIRST_EXTRAS - next + 1)) > 0) {
+		struct bytes values = get_bytes(b, get_varint(b));
+
+		next += gap;
+		if (b->bad || !read_first_values(block, tracks, n, table, next - 1, values))
+			r = -EBADMSG;
+	}
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		if (tracks[i].place == 0 || tracks[i].place == UINT32_MAX || tracks[i].first >= block->frames)
+			return -EBADMSG;
+		block->begins[tracks[i].first] = true;
+	}
+	return r < 0 ? r : b->bad ? -EBADMSG : 0;
 }
 
 static int read_tracks(struct block *block, struct bytes *b)
 {
-	uint32_t n = get_below(b, BLOCK_TRACKS_MAX + 1);
-	struct bytes rows = get_bytes(b, get_varint(b));
-	int r = b->bad ? -EBADMSG : 0;
+	uint32_t stored;
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	block->tracks = calloc((size_t)n + 1, sizeof(*block->tracks));
-	block->by_place = calloc((size_t)n + 1, sizeof(*block->by_place));
+	block->tracks = calloc(BLOCK_TRACKS_MAX + 1, sizeof(*block->tracks));
 	block->begins = calloc(block->frames, sizeof(*block->begins));
-	if (!block->tracks || !block->by_place || !block->begins)
+	if (!block->tracks || !block->begins)
 		return -ENOMEM;
-	while (r == 0 && block->tracks_n < n)
-		r = read_track(block, &rows, &block->tracks[block->tracks_n++]);
-	return r == 0 && rows.at != rows.end ? -EBADMSG : r;
+	while (r == 0 && (stored = get_below(b, (uint64_t)block->layout->n + 1)) < block->layout->n)
+		r = b->bad ? -EBADMSG : read_table_tracks(block, b, stored);
+	block->by_place = calloc((size_t)block->tracks_n + 1, sizeof(*block->by_place));
+	if (r == 0 && !block->by_place)
+		r = -ENOMEM;
+	return r == 0 && b->bad ? -EBADMSG : r;
 }
 
 /* The tracks of each stored table are numbered in their order. */

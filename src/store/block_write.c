@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <zstd.h>
 
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/macro.h"
 #include "store/block_private.h"
@@ -12,7 +13,7 @@
 /* Of zstd: of a block that is put into the file again and again, and of the one that stays. */
 enum { LEVEL = 6, LAST_LEVEL = 19 };
 /* So much takes some tenths of a second; of what is larger snapshots would be missed meanwhile. */
-enum { LAST_LEVEL_BYTES = 1 << 20 };
+enum { LAST_LEVEL_BYTES = 2 << 20 };
 
 struct track {
 	uint64_t hash; /* of its key, and which of those with this key it is */
@@ -29,10 +30,19 @@ struct series {
 	struct strbuf bytes;
 };
 
+/* A field's first values in all tracks: of those that differ from the track's before. */
+struct first_column {
+	uint32_t track; /* of its newest value */
+	struct series_state state;
+	uint64_t cell;
+	struct strbuf bytes;
+};
+
 struct writer_table {
 	struct track *tracks;
 	uint32_t n, room;
 	struct hashmap by_key;
+	struct first_column *firsts; /* by field, then the frame and the place that it came with; NULL: no row */
 };
 
 struct block_writer {
@@ -48,7 +58,7 @@ struct block_writer {
 	uint32_t *text_at;
 	uint32_t texts_n, texts_room;
 	struct hashmap text_by;
-	struct strbuf rows; /* the tracks, as they came */
+	size_t firsts_bytes;
 };
 
 /* ---- numbers ---- */
@@ -97,14 +107,15 @@ static void put_real_change(struct strbuf *out, uint64_t cell, struct series_sta
 	put_real(out, cell, state);
 }
 
-static void put_first(struct strbuf *out, unsigned kind, uint64_t cell)
+/* Most are times of whole milliseconds: so many, times two; or 1 and the difference. */
+static void put_int_change(struct strbuf *out, uint64_t step)
 {
-	struct series_state state;
-
-	if (kind == COLUMN_REAL)
-		put_real(out, cell, &state);
-	else
-		put_varint(out, kind == COLUMN_INT || kind == COLUMN_TIME ? zigzag(cell) : cell);
+	if ((int64_t)step % NSEC_PER_MSEC == 0) {
+		put_varint(out, zigzag((uint64_t)((int64_t)step / NSEC_PER_MSEC)) << 1);
+		return;
+	}
+	put_varint(out, 1);
+	put_varint(out, zigzag(step));
 }
 
 static void put_change(struct strbuf *out, unsigned kind, uint64_t cell, struct series_state *state)
@@ -122,6 +133,9 @@ static void put_change(struct strbuf *out, unsigned kind, uint64_t cell, struct 
 	case COLUMN_TIME:
 		put_varint(out, zigzag(step - state->step));
 		state->step = step;
+		break;
+	case COLUMN_INT:
+		put_int_change(out, step);
 		break;
 	default:
 		put_varint(out, zigzag(step));
@@ -284,23 +298,38 @@ static struct track *track_add(struct block_writer *w, unsigned table, uint64_t 
 	return tracks;
 }
 
-/* A row's values but for those that are 0: fields since the one before, and the value; then the end. */
-static void put_track(struct block_writer *w, unsigned table, const struct track *track)
+static void put_first(struct block_writer *w, struct first_column *column, unsigned kind, uint32_t track,
+		      uint64_t cell)
 {
-	const struct fields *fields = &w->fields[table];
-	uint32_t next = 0;
+	size_t before = column->bytes.len;
 
-	put_varint(&w->rows, table);
-	put_varint(&w->rows, w->frames);
-	put_varint(&w->rows, track->place);
-	for (uint32_t f = 0; f < fields->n; f++) {
-		if (track->cells[f] == 0)
-			continue;
-		put_varint(&w->rows, f - next + 1);
-		put_first(&w->rows, fields->list[f].kind, track->cells[f]);
-		next = f + 1;
-	}
-	put_varint(&w->rows, 0);
+	if (cell == column->cell)
+		return;
+	put_varint(&column->bytes, track - column->track);
+	put_change(&column->bytes, kind, cell, &column->state);
+	column->track = track;
+	column->cell = cell;
+	w->firsts_bytes += column->bytes.len - before;
+}
+
+static int put_track(struct block_writer *w, unsigned table, const struct track *track)
+{
+	struct writer_table *t = &w->tables[table];
+	const struct fields *fields = &w->fields[table];
+	uint32_t number = (uint32_t)(track - t->tracks);
+	bool failed = false;
+
+	if (!t->firsts)
+		t->firsts = calloc(fields->n + FIRST_EXTRAS, sizeof(*t->firsts));
+	if (!t->firsts)
+		return -ENOMEM;
+	for (uint32_t f = 0; f < fields->n; f++)
+		put_first(w, &t->firsts[f], first_kind(fields->list[f].kind), number, track->cells[f]);
+	put_first(w, &t->firsts[fields->n + FIRST_FRAME], COLUMN_UINT, number, w->frames);
+	put_first(w, &t->firsts[fields->n + FIRST_PLACE], COLUMN_UINT, number, track->place);
+	for (uint32_t f = 0; f < fields->n + FIRST_EXTRAS; f++)
+		failed |= t->firsts[f].bytes.failed;
+	return failed ? -ENOMEM : 0;
 }
 
 /* ---- series ---- */
@@ -406,7 +435,7 @@ static int add_frame_row(struct block_writer *w, const struct frame *frame, unsi
 		track->place = place;
 		for (uint32_t f = 0; f < fields->n; f++)
 			track->cells[f] = load_cell(w, frame, row, &fields->list[f], 0);
-		put_track(w, table, track);
+		r = put_track(w, table, track);
 	} else {
 		r = change_row(w, frame, table, track, row);
 		if (r == 0 && track->place != place)
@@ -438,7 +467,7 @@ int block_writer_add(struct block_writer *w, const struct frame *frame)
 
 	for (unsigned t = 0; r == 0 && t < STORE_TABLES; t++)
 		r = add_table(w, frame, t);
-	if (r == 0 && (w->rows.failed || w->texts.failed))
+	if (r == 0 && w->texts.failed)
 		r = -ENOMEM;
 	if (r == 0)
 		w->frames++;
@@ -454,7 +483,7 @@ bool block_writer_is_full(const struct block_writer *w)
 {
 	return w->frames >= BLOCK_FRAMES_MAX || w->tracks_n >= BLOCK_TRACKS_MAX / 2 ||
 	       w->cells >= BLOCK_CELLS_MAX / 2 || w->series_n >= BLOCK_SERIES_MAX / 2 ||
-	       w->texts.len + w->rows.len + w->series_bytes >= BLOCK_FULL_BYTES;
+	       w->texts.len + w->firsts_bytes + w->series_bytes >= BLOCK_FULL_BYTES;
 }
 
 /* ---- the block ---- */
@@ -491,6 +520,27 @@ static int put_series(const struct block_writer *w, struct strbuf *out)
 	return 0;
 }
 
+/* Tracks and, of each field that is not 0 in all, how far it is from the one before, and its values. */
+static void put_firsts(const struct block_writer *w, unsigned table, struct strbuf *out)
+{
+	const struct writer_table *t = &w->tables[table];
+	uint32_t next = 0;
+
+	put_varint(out, table);
+	put_varint(out, t->n);
+	for (uint32_t f = 0; f < w->fields[table].n + FIRST_EXTRAS; f++) {
+		const struct strbuf *bytes = &t->firsts[f].bytes;
+
+		if (bytes->len == 0)
+			continue;
+		put_varint(out, f - next + 1);
+		put_varint(out, bytes->len);
+		strbuf_add(out, bytes->data, bytes->len);
+		next = f + 1;
+	}
+	put_varint(out, 0);
+}
+
 static int put_plain(const struct block_writer *w, struct strbuf *out)
 {
 	strbuf_add(out, BLOCK_MAGIC, sizeof(BLOCK_MAGIC) - 1);
@@ -498,9 +548,10 @@ static int put_plain(const struct block_writer *w, struct strbuf *out)
 	put_varint(out, w->texts_n);
 	put_varint(out, w->texts.len);
 	strbuf_add(out, w->texts.data, w->texts.len);
-	put_varint(out, w->tracks_n);
-	put_varint(out, w->rows.len);
-	strbuf_add(out, w->rows.data, w->rows.len);
+	for (unsigned t = 0; t < STORE_TABLES; t++)
+		if (w->tables[t].n > 0)
+			put_firsts(w, t, out);
+	put_varint(out, STORE_TABLES);
 	return put_series(w, out);
 }
 
@@ -535,8 +586,12 @@ int block_writer_finish(struct block_writer *w, bool last, struct strbuf *out)
 
 /* ---- life ---- */
 
-static void reset_table(struct writer_table *t)
+static void reset_table(struct writer_table *t, uint32_t fields)
 {
+	for (uint32_t f = 0; t->firsts && f < fields + FIRST_EXTRAS; f++)
+		strbuf_done(&t->firsts[f].bytes);
+	free(TAKE_PTR(t->firsts));
+
 	for (uint32_t i = 0; i < t->n; i++) {
 		free(t->tracks[i].cells);
 		free(t->tracks[i].series);
@@ -548,14 +603,13 @@ static void reset_table(struct writer_table *t)
 void block_writer_reset(struct block_writer *w)
 {
 	for (unsigned t = 0; t < STORE_TABLES; t++)
-		reset_table(&w->tables[t]);
+		reset_table(&w->tables[t], w->fields[t].n);
 	for (uint32_t i = 0; i < w->series_n; i++)
 		strbuf_done(&w->series[i].bytes);
 	w->series_n = w->tracks_n = w->texts_n = w->frames = 0;
-	w->series_bytes = w->cells = 0;
+	w->series_bytes = w->firsts_bytes = w->cells = 0;
 	hashmap_clear(&w->text_by);
 	strbuf_reset(&w->texts);
-	strbuf_reset(&w->rows);
 }
 
 int block_writer_new(const struct fields fields[STORE_TABLES], struct block_writer **ret_writer)
@@ -566,7 +620,6 @@ int block_writer_new(const struct fields fields[STORE_TABLES], struct block_writ
 		return -ENOMEM;
 	w->fields = fields;
 	strbuf_init(&w->texts, BLOCK_BYTES_MAX / 2);
-	strbuf_init(&w->rows, BLOCK_BYTES_MAX / 2);
 	*ret_writer = w;
 	return 0;
 }
@@ -584,6 +637,5 @@ void block_writer_free(struct block_writer *w)
 	free(w->series);
 	free(w->text_at);
 	strbuf_done(&w->texts);
-	strbuf_done(&w->rows);
 	free(w);
 }

@@ -10,6 +10,7 @@
  *              frames of some minutes or an hour: what changed, column by column, compressed
  *   restore    a snapshot of rows
  *   database   blocks in an SQLite file; all else here knows no SQLite
+ *   walk       snapshots one after the other; history: one metric over a time
  *   tiers      which frames are kept for how long
  *   serve      gpusonde-store, the process that has the database; protocol: what it is asked
  *   reader     the asker's side, for commands that read a store

@@ -139,12 +139,26 @@ static int list_blocks(struct store_reader *reader)
 
 	if (r < 0)
 		return r;
+	free(reader->blocks);
 	reader->blocks = data;
 	for (size_t i = 0; i < n / sizeof(*reader->blocks); i++)
 		if (is_sane(&reader->blocks[i]))
 			reader->blocks[kept++] = reader->blocks[i];
 	reader->blocks_n = kept;
 	return 0;
+}
+
+int store_reader_refresh(struct store_reader *reader)
+{
+	return list_blocks(reader);
+}
+
+pid_t store_reader_pid(const struct store_reader *reader)
+{
+	struct helper_stats stats;
+
+	helper_stats(reader->helper, &stats);
+	return stats.pid;
 }
 
 static int find_layout(struct store_reader *reader, int64_t id, const struct stored_layout **ret_layout)

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include "store/block.h"
 #include "store/database.h"
 
@@ -14,6 +16,11 @@ struct store_reader;
 int store_reader_open(const char *path, struct store_reader **ret_reader, char *why, size_t size);
 void store_reader_free(struct store_reader *reader);
 DEFINE_CLEANUP(struct store_reader *, store_reader_free, store_reader_freep)
+
+/* Lists the blocks again: who records goes on. -errno. */
+int store_reader_refresh(struct store_reader *reader);
+/* gpusonde-store's; 0: none runs. */
+pid_t store_reader_pid(const struct store_reader *reader);
 
 /* All blocks, in the order in which they were begun; borrowed. */
 const struct stored_block *store_reader_blocks(const struct store_reader *reader, size_t *ret_n);

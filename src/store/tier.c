@@ -6,5 +6,5 @@
 const struct tier store_tiers[TIERS] = {
 	{ "1s", NSEC_PER_SEC, 120, 10, false },
 	{ "10s", 10 * NSEC_PER_SEC, 180, 6, true },
-	{ "1min", 60 * NSEC_PER_SEC, 240, 1, true },
+	{ "1min", 60 * NSEC_PER_SEC, 120, 1, true },
 };

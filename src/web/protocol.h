@@ -73,6 +73,7 @@ struct web_ask {
 	uint8_t variant;
 	uint8_t atop_version;
 	uint64_t exit_seq; /* struct atop_source's */
+	int64_t numbers[HTTP_NUMBERS]; /* struct http_request's */
 };
 
 enum { WEB_INLINE_MAX = ATOP_TEXT_MAX, WEB_CONTENT_TYPE_MAX = 96 };

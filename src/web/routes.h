@@ -9,8 +9,9 @@
 #include "serve/http.h"
 #include "view/view.h"
 
-/* The manners of pages that stand in for another program's; of the web page; of its files. */
-extern const struct http_manner container_manner, summary_manner, any_manner, index_manner, asset_manner;
+/* The manners of pages that stand in for another program's; of the web page; of its files; of a recording's. */
+extern const struct http_manner container_manner, summary_manner, any_manner, index_manner, asset_manner,
+	history_manner, moment_manner;
 
 enum web_page {
 #define PAGE(path_, methods_, local_, variant_, handle_, help_) PAGE_##handle_,

@@ -74,7 +74,10 @@ static int get_page(struct web *web, enum web_page page, const struct http_reque
 		.page = (uint8_t)page,
 		.variant = (uint8_t)MAX(request->variant, 0),
 	};
-	int r = ask_agent(&web->pages, &ask, &reply->body);
+	int r;
+
+	memcpy(ask.numbers, request->numbers, sizeof(ask.numbers));
+	r = ask_agent(&web->pages, &ask, &reply->body);
 
 	if (r == -ETIMEDOUT) {
 		reply->status = 503;

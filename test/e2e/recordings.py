@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings: what is replayed is what pages showed, whatever becomes of the agent, of gpusonde-store or of the disk."""
 import contextlib
+import datetime
 import json
 import os
 import signal
@@ -67,6 +68,41 @@ def report_is_of_the_same_numbers(path, moments):
     contains(command("diff", path, path).stdout, "+0.0 %")
 
 
+def read_history(agent, path):
+    """The answer once it has been read: 202 until then."""
+    return wait_for(lambda: (answer := agent.get(path)).status != 202 and answer, f"an answer to {path}")
+
+
+def history_is_of_the_same_numbers(agent, moments):
+    """A step of a second has one snapshot: its number is that of the page of the time."""
+    answer = read_history(agent, "/api/v1/history?metric=power_watts,gpusonde_gpu_busy_seconds_total.gpu&since=1h&step=1s")
+    equal(answer.status, 200)
+    document = answer.json()
+    at = lambda i: int(document["first_unix_seconds"]) + i * document["step_seconds"]
+    shown = {}
+    for time, (snapshot, _, _) in moments.items():
+        for gpu in snapshot["gpus"]:
+            shown.setdefault((gpu["uuid"], int(datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp())), []).append(gpu)
+    compared = 0
+    for series in document["series"]:
+        assert series["type"] == ("gauge" if series["metric"] == "power_watts" else "counter"), series["metric"]
+        equal("min" in series, series["type"] == "gauge")
+        for i, number in enumerate(series["values"]):
+            gpus = shown.get((series["uuid"], at(i)))
+            if number is None or not gpus:
+                continue
+            member = (lambda g: g["power_watts"]) if series["type"] == "gauge" else (lambda g: g["busy_seconds_total"]["gpu"])
+            assert number in [member(gpu) for gpu in gpus], f"{series['metric']} at {at(i)}: got {number}, shown {[member(gpu) for gpu in gpus]}"
+            compared += 1
+    assert compared >= 8, f"only {compared} numbers were compared"
+    recorded = read_history(agent, f"/api/v1/moment?at={document['recorded_last']}").json()
+    equal(recorded["time"], document["recorded_last"])
+    for path, status in (("history?metric=nothing", 400), ("history?metric=power_watts&since=soon", 400), ("history?metric=power_watts&gpu=x", 400),
+                         ("history?metric=power_watts&since=24h&step=1s", 413), ("moment?at=2001-01-01", 404)):
+        equal(read_history(agent, f"/api/v1/{path}").status, status, path)
+    equal(read_history(agent, "/api/v1/history?metric=power_watts&gpu=777").json()["series"], [])
+
+
 def test_replay_is_what_pages_showed():
     """Of ten moments and more; some of them were recorded, and each of these is the same in every view."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -76,6 +112,7 @@ def test_replay_is_what_pages_showed():
                 document, page, dcgm = pages_of_a_moment(agent)
                 moments[document["time"]] = document, page, dcgm
             equal(values(agent.metrics(), "gpusonde_recording_up"), [1])
+            history_is_of_the_same_numbers(agent, moments)
             store = store_of(agent)
             _, status = agent.stop()
             equal(status, 0)
@@ -164,6 +201,26 @@ def test_what_is_no_store():
         with contextlib.closing(sqlite3.connect(f"{tmp}/later")) as db:
             db.executescript("CREATE TABLE block(id); PRAGMA application_id=0x67735344; PRAGMA user_version=99")
         contains(command("replay", f"{tmp}/later").stderr, "use a later version")
+
+
+def test_a_recording_that_hangs_holds_no_page():
+    """The process that reads the file is stopped: pages go on, who asks for history is told to ask again."""
+    with tempfile.TemporaryDirectory() as tmp, Agent("--recording-path", f"{tmp}/r.db") as agent:
+        wait_for(lambda: frames(f"{tmp}/r.db") > 0, "a snapshot in the file")
+        writer = store_of(agent)
+        equal(read_history(agent, "/api/v1/history?metric=power_watts").status, 200)
+        reader = next(child for child in children(agent.pid) if comm(child) == "gpusonde-store" and child != writer)
+        os.kill(reader, signal.SIGSTOP)
+        equal(agent.get("/api/v1/history?metric=power_watts&since=1h").status, 202)
+        contains(agent.get("/metrics").text, "gpusonde_gpu_power_watts")
+        equal(agent.get("/api/v1/history?metric=power_watts&since=1h").json(), {"pending": True})
+        wait_for(lambda: agent.get("/api/v1/history?metric=power_watts&since=1h").status == 503, "the agent to say that it hangs")
+        os.kill(reader, signal.SIGCONT)
+        wait_for(lambda: agent.get("/api/v1/history?metric=power_watts&since=1h").status == 200, "the answer")
+        os.kill(reader, signal.SIGSTOP)
+        agent.get("/api/v1/history?metric=power_watts&since=2h")
+        equal(agent.stop()[1], 0)
+        wait_for(lambda: not alive(reader), "the process that read to end")
 
 
 def test_record_in_the_foreground():

@@ -12,9 +12,9 @@
 
 #include "agent/dcgm_style.h"
 #include "base/clock.h"
+#include "base/moment.h"
 #include "base/text.h"
 #include "cmd/output.h"
-#include "cmd/recording/moment.h"
 #include "cmd/window.h"
 #include "store/walk.h"
 #include "view/table.h"

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/moment.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
-#include "cmd/recording/moment.h"
 #include "view/json.h"
 #include "view/names.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "base/moment.h"
 #include "cmd/recording/document.h"
-#include "cmd/recording/moment.h"
 #include "cmd/recording/report.h"
 #include "view/fixture.h"
 

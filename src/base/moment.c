@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/recording/moment.h"
+#include "base/moment.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +9,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+
+/* The year 2116. */
+#define SECONDS_MAX 4.6e9
 
 static int parse_offset(const char *text, int64_t *ret_seconds)
 {
@@ -75,12 +78,25 @@ static int parse_date(const char *text, int64_t *ret_real_ns)
 	return 0;
 }
 
+static bool is_number(const char *text)
+{
+	return *text && text[strspn(text, "0123456789.")] == '\0';
+}
+
 int moment_parse(const char *text, int64_t now_ns, int64_t *ret_real_ns)
 {
 	int64_t ago;
 
 	if (parse_duration_ns(text, &ago) == 0 && ago <= now_ns) {
 		*ret_real_ns = now_ns - ago;
+		return 0;
+	}
+	if (is_number(text)) {
+		double seconds;
+
+		if (parse_double(text, &seconds) < 0 || seconds >= SECONDS_MAX)
+			return -EINVAL;
+		*ret_real_ns = (int64_t)(seconds * 1e9);
 		return 0;
 	}
 	return parse_date(text, ret_real_ns);

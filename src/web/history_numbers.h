@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The arguments of /api/v1/history and /api/v1/moment as numbers (struct http_request). */
+#pragma once
+
+#include "serve/http.h"
+
+/*
+ * Times: nanoseconds since 1970; below 0: so long before now, so that who asks again asks the same. Zero:
+ * now.
+ */
+enum history_number {
+	HISTORY_SINCE, /* of a moment: when */
+	HISTORY_UNTIL,
+	HISTORY_STEP, /* nanoseconds */
+	HISTORY_GPU, /* its index, -1: all */
+	HISTORY_METRICS, /* how many follow: indexes in gpu_metrics */
+	HISTORY_METRIC,
+};
+enum { HISTORY_METRICS_MAX = 6 };
+_Static_assert((int)HISTORY_METRIC + (int)HISTORY_METRICS_MAX <= (int)HTTP_NUMBERS, "there is room");
+
+enum { HISTORY_NAME = 128 };
+struct metric;
+/* "power_watts", "utilization_ratio.gpu": as members of /api/v1/gpus. */
+void history_metric_name(const struct metric *metric, char buf[static HISTORY_NAME]);
