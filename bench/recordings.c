@@ -70,9 +70,10 @@ static int identify(uint32_t pid, _unused_ bool full, struct process_identity *r
 
 		if (p->pid != pid)
 			continue;
-		*ret_identity = (struct process_identity){ .id = { .pid = pid, .start_ticks = start_ticks(pid) },
-							   .uid = 1000,
-							   .kind = WORKLOAD_CONTAINER };
+		*ret_identity =
+			(struct process_identity){ .id = { .pid = pid, .start_ticks = start_ticks(pid) },
+						   .uid = 1000,
+						   .kind = WORKLOAD_CONTAINER };
 		snprintf(ret_identity->comm, sizeof(ret_identity->comm), "%s", p->name);
 		snprintf(ret_identity->workload_id, sizeof(ret_identity->workload_id), "%016llx%048x",
 			 (unsigned long long)hash, p->entity);
@@ -100,7 +101,8 @@ static void part_links(struct reading *reading, unsigned long tick, unsigned lon
 		for (unsigned slot = SLOT_NVLINK_LINK_RATE; slot < GPU_SLOTS; slot++) {
 			const struct metric *m = gpu_slot_metric(slot);
 			const uint64_t chance[] = { tick, slot, i };
-			double part = ((double)(hash_bytes(chance, sizeof(chance)) % 2001) / 1e3 - 1) * (double)millionths / 1e6;
+			double part = ((double)(hash_bytes(chance, sizeof(chance)) % 2001) / 1e3 - 1) *
+				      (double)millionths / 1e6;
 			double v = e->v[slot];
 
 			if (!m->index || strcmp(m->index, "link") != 0 || !presence_is(e->p[slot]) || v < 1e6)
@@ -118,7 +120,8 @@ static void part_links(struct reading *reading, unsigned long tick, unsigned lon
 }
 
 /* As the agent does. */
-static void record(struct tiers *tiers, struct publisher *publisher, unsigned long tick, struct frame_mark *mark)
+static void record(struct tiers *tiers, struct publisher *publisher, unsigned long tick,
+		   struct frame_mark *mark)
 {
 	struct snapshot *s = publisher_get(publisher);
 	uint64_t left_out;

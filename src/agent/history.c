@@ -166,9 +166,8 @@ static struct answer *answer_to(struct history_service *service, const struct hi
 	if (!oldest)
 		return NULL;
 	strbuf_done(&oldest->text.body);
-	*oldest = (struct answer){ .state = ANSWER_WANTED,
-				   .question = *question,
-				   .asked_ns = clock_mono_ns() };
+	*oldest =
+		(struct answer){ .state = ANSWER_WANTED, .question = *question, .asked_ns = clock_mono_ns() };
 	pthread_cond_signal(&service->asked);
 	return oldest;
 }

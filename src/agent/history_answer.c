@@ -9,6 +9,7 @@
 #include "base/macro.h"
 #include "base/text.h"
 #include "store/history.h"
+#include "view/metric_name.h"
 #include "view/number.h"
 #include "view/view.h"
 #include "web/history_numbers.h"
@@ -81,9 +82,9 @@ static void put_history_series(struct strbuf *out, const struct history *history
 			       const struct history_series *series)
 {
 	const struct metric *m = &gpu_metrics[series->metric];
-	char uuid[sizeof(series->uuid)], name[HISTORY_NAME];
+	char uuid[sizeof(series->uuid)], name[METRIC_NAME];
 
-	history_metric_name(m, name);
+	metric_name(m, name);
 	/* What a damaged file could have in it must not end the text. */
 	strcpy(uuid, series->uuid);
 	utf8_sanitize(uuid);

@@ -12,7 +12,7 @@ static const struct rounding {
 	double parts; /* sums: so many parts of a unit; 0: as they are */
 	unsigned digits; /* gauges: so many significant ones; 0: as they are */
 } roundings[UNIT_MAX] = {
-	[UNIT_RATIO] = { 0, 4 }, [UNIT_BYTES_PER_SECOND] = { 0, 6 },  [UNIT_SECONDS] = { 1e6, 0 },
+	[UNIT_RATIO] = { 0, 4 },    [UNIT_BYTES_PER_SECOND] = { 0, 6 }, [UNIT_SECONDS] = { 1e6, 0 },
 	[UNIT_JOULES] = { 1e3, 0 }, [UNIT_BYTE_SECONDS] = { 1e-6, 0 },
 };
 

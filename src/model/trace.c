@@ -74,6 +74,7 @@ void trace_view_unref(struct trace_view *view)
 	free(view->torch);
 	free(view->nccl);
 	free(view->operators);
+	free(view->process_operators);
 	free(view);
 }
 

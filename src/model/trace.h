@@ -191,6 +191,12 @@ struct traced_use {
 	uint8_t p[TRACED_METRICS];
 };
 
+/* An operator of PyTorch in a process. */
+struct process_operator {
+	uint32_t process; /* index in trace_view.processes */
+	struct traced_operator op;
+};
+
 struct trace_view {
 	atomic_uint refs;
 	bool enabled; /* tracing is on */
@@ -219,6 +225,9 @@ struct trace_view {
 	struct findings *findings; /* model/finding.h; NULL: nothing is analysed */
 	/* over all processes that ever were: by estimated time, then by calls, the most first */
 	struct traced_operator *operators;
+	/* Only of a recording, whose torch is NULL: operators of processes; an allocation of its own. */
+	struct process_operator *process_operators;
+	uint32_t process_operators_n;
 };
 
 /* Space for so many elements, all zero, as the numbers `..._n` are, which the writer sets. One reference. */

@@ -42,7 +42,8 @@ struct writer_table {
 	struct track *tracks;
 	uint32_t n, room;
 	struct hashmap by_key;
-	struct first_column *firsts; /* by field, then the frame and the place that it came with; NULL: no row */
+	struct first_column
+		*firsts; /* by field, then the frame and the place that it came with; NULL: no row */
 };
 
 struct block_writer {

@@ -225,6 +225,46 @@ static int put_kernels(struct writer *w, const struct trace_view *view)
 	return 0;
 }
 
+/* Of the traced process with this PID, the newest that had it; SIZE_MAX: none. */
+static size_t traced_index(const struct trace_view *view, uint32_t pid)
+{
+	uint32_t at = trace_view_find(view, view->processes_n, pid), found = UINT32_MAX;
+
+	for (; at < view->processes_n && view->processes[at].id.pid == pid; at++)
+		found = at;
+	return found == UINT32_MAX ? SIZE_MAX : found;
+}
+
+static uint32_t process_operators(const struct trace_view *view)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; view->torch && i < view->torch->processes_n; i++)
+		if (traced_index(view, view->torch->processes[i].pid) != SIZE_MAX)
+			n += view->torch->processes[i].operators_n;
+	return n;
+}
+
+static void put_process_operators(struct writer *w, const struct trace_view *view)
+{
+	uint32_t n = begin_table(w, STORE_PROCESS_OPERATORS, process_operators(view)), put = 0;
+
+	for (uint32_t i = 0; put < n; i++) {
+		const struct torch_process *p = &view->torch->processes[i];
+		size_t process = traced_index(view, p->pid);
+
+		for (uint32_t k = 0; process != SIZE_MAX && put < n && k < p->operators_n; k++, put++) {
+			const struct process_operator row = {
+				.process = (uint32_t)process,
+				.op = view->torch->operators[p->operators_first + k],
+			};
+
+			strbuf_add(w->out, &row, sizeof(row));
+		}
+	}
+	end_table(w, n * sizeof(struct process_operator));
+}
+
 static int put_trace(struct writer *w)
 {
 	const struct trace_view *view = w->s->trace;
@@ -241,6 +281,7 @@ static int put_trace(struct writer *w)
 	if (put_kernels(w, view) < 0)
 		return -ENOMEM;
 	put_table(w, STORE_OPERATORS, view->operators, view->operators_n);
+	put_process_operators(w, view);
 	put_table(w, STORE_TRACED_WORKLOADS, w->s->traced_workloads, view->processes_n);
 	return 0;
 }

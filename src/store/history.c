@@ -10,7 +10,8 @@
 /* Fields of the table of GPUs, and of that of the node. */
 struct history_fields {
 	uint32_t uuid, index, gi, ci, present, stale, real_ns;
-	uint32_t values[HISTORY_METRICS_OF_QUERY], presences[HISTORY_METRICS_OF_QUERY]; /* of each metric's first slot */
+	uint32_t values[HISTORY_METRICS_OF_QUERY],
+		presences[HISTORY_METRICS_OF_QUERY]; /* of each metric's first slot */
 };
 
 struct reading_history {
@@ -79,8 +80,8 @@ static struct history_series *series_like(struct reading_history *h, const struc
 	for (uint32_t i = 0; i < h->history->series_n; i++) {
 		struct history_series *known = &h->history->series[i];
 
-		if (known->metric == like->metric && known->slot == like->slot && known->gi == like->gi && known->ci == like->ci &&
-		    STRV_EQ(known->uuid, like->uuid))
+		if (known->metric == like->metric && known->slot == like->slot && known->gi == like->gi &&
+		    known->ci == like->ci && STRV_EQ(known->uuid, like->uuid))
 			return known;
 	}
 	return add_series(h, like);
@@ -94,7 +95,7 @@ static void take_value(struct history_point *point, double v)
 	point->known = true;
 }
 
-static double number_of(uint64_t cell)
+static double cell_number(uint64_t cell)
 {
 	double v;
 
@@ -117,7 +118,7 @@ static int take_metric(struct reading_history *h, const uint64_t *row, uint32_t 
 		if (!series)
 			return -E2BIG;
 		series->estimated |= (presence & PRESENCE_ESTIMATED) != 0;
-		take_value(&series->points[at], number_of(row[h->fields.values[i] + slot]));
+		take_value(&series->points[at], cell_number(row[h->fields.values[i] + slot]));
 	}
 	return 0;
 }
@@ -168,8 +169,8 @@ static uint32_t tier_for(const struct store_reader *reader, const struct history
 	int64_t first, last;
 
 	for (uint32_t tier = TIERS; tier-- > 0;)
-		if (store_tiers[tier].period_ns <= query->step_ns && store_span(reader, tier, &first, &last) &&
-		    first <= query->since_ns)
+		if (store_tiers[tier].period_ns <= query->step_ns &&
+		    store_span(reader, tier, &first, &last) && first <= query->since_ns)
 			return tier;
 	return store_best_tier(reader, query->since_ns);
 }

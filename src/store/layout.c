@@ -372,6 +372,13 @@ static const struct column operator_columns[] = {
 	MANY(traced_operator, p, p[0], PRESENCE, METRICS(operator_metrics)),
 };
 
+static const struct column process_operator_columns[] = {
+	ONE(process_operator, process, UINT, OF(TRACED_PROCESSES), KEY),
+	ONE(process_operator, op.name, TEXT, KEY),
+	MANY(process_operator, op.v, op.v[0], REAL, METRICS(operator_metrics)),
+	MANY(process_operator, op.p, op.p[0], PRESENCE, METRICS(operator_metrics)),
+};
+
 struct traced_workload {
 	uint16_t name;
 };
@@ -452,6 +459,7 @@ const struct record_table store_tables[STORE_TABLES] = {
 	TABLE(TRACED_TOTALS, "totals", traced_total, total_columns, READING_ENTITIES_MAX + 1),
 	TABLE(KERNELS, "kernels", stored_kernel, kernel_columns, 512),
 	TABLE(OPERATORS, "operators", traced_operator, operator_columns, 512),
+	TABLE(PROCESS_OPERATORS, "process_operators", process_operator, process_operator_columns, 4096),
 	TABLE(TRACED_WORKLOADS, "traced_workloads", traced_workload, traced_workload_columns, 4096),
 	TABLE(WORKLOAD_NAMES, "workload_names", workload_name, workload_name_columns, 8192),
 	TABLE(NAME_OWNERS, "name_owners", owner, owner_columns, 8192),

@@ -54,7 +54,8 @@ enum store_table {
 	STORE_TRACED_ERRORS,
 	STORE_TRACED_TOTALS,
 	STORE_KERNELS, /* struct stored_kernel */
-	STORE_OPERATORS,
+	STORE_OPERATORS, /* over all processes */
+	STORE_PROCESS_OPERATORS,
 	STORE_TRACED_WORKLOADS, /* by traced process */
 	STORE_WORKLOAD_NAMES,
 	STORE_NAME_OWNERS, /* as STORE_WORKLOAD_OWNERS, by workload name */

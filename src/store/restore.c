@@ -410,6 +410,19 @@ static int restore_operators(struct restorer *r, struct trace_view *view)
 	return 0;
 }
 
+static int restore_process_operators(struct restorer *r, struct trace_view *view)
+{
+	uint32_t n = r->n[STORE_PROCESS_OPERATORS];
+
+	view->process_operators = calloc(n + 1, sizeof(*view->process_operators));
+	if (!view->process_operators)
+		return -ENOMEM;
+	memcpy(view->process_operators, r->to->rows[STORE_PROCESS_OPERATORS],
+	       n * sizeof(*view->process_operators));
+	view->process_operators_n = n;
+	return 0;
+}
+
 static int restore_traced_names(struct restorer *r)
 {
 	struct snapshot *s = &r->to->snapshot;
@@ -441,6 +454,8 @@ static int restore_trace(struct restorer *r)
 		result = fill_trace(r, s->trace);
 	if (result == 0)
 		result = restore_operators(r, s->trace);
+	if (result == 0)
+		result = restore_process_operators(r, s->trace);
 	if (result == 0)
 		result = restore_findings(r, s->trace);
 	if (result < 0)

@@ -8,7 +8,7 @@
 #include "base/macro.h"
 #include "base/moment.h"
 #include "base/text.h"
-#include "model/metric.h"
+#include "view/metric_name.h"
 #include "web/routes.h"
 
 #define SINCE_NS (10 * 60 * NSEC_PER_SEC)
@@ -58,42 +58,15 @@ static bool parse_step(const struct http_request *request, int64_t since, int64_
 
 /* ---- metrics ---- */
 
-void history_metric_name(const struct metric *m, char buf[static HISTORY_NAME])
-{
-	const char *family = strncmp(m->family, "gpu_", 4) == 0 ? m->family + 4 : m->family;
-
-	snprintf(buf, HISTORY_NAME, "%s%s%s%s%s", family, m->value ? "." : "", m->value ? m->value : "",
-		 m->value2 ? "." : "", m->value2 ? m->value2 : "");
-}
-
-/* @name without the prefix is the metric's, or its family's. */
-static bool is_called(const struct metric *m, const char *name, size_t n)
-{
-	char full[HISTORY_NAME];
-	size_t family = strlen(m->family) - (strncmp(m->family, "gpu_", 4) == 0 ? 4 : 0);
-
-	history_metric_name(m, full);
-	return strncmp(full, name, n) == 0 && (n == strlen(full) || n == family);
-}
-
 static bool add_metrics(const char *name, size_t n, int64_t numbers[static HTTP_NUMBERS])
 {
-	static const char prefix[] = "gpusonde_gpu_";
-	bool any = false;
+	uint16_t list[HISTORY_METRICS_MAX];
+	size_t room = HISTORY_METRICS_MAX - (size_t)numbers[HISTORY_METRICS];
+	size_t found = gpu_metrics_named(name, n, list, room);
 
-	if (n > strlen(prefix) && strncmp(name, prefix, strlen(prefix)) == 0) {
-		name += strlen(prefix);
-		n -= strlen(prefix);
-	}
-	for (unsigned i = 0; i < GPU_METRICS; i++) {
-		if (!is_called(&gpu_metrics[i], name, n))
-			continue;
-		if (numbers[HISTORY_METRICS] == HISTORY_METRICS_MAX)
-			return false;
-		numbers[HISTORY_METRIC + numbers[HISTORY_METRICS]++] = i;
-		any = true;
-	}
-	return any;
+	for (size_t i = 0; i < MIN(found, room); i++)
+		numbers[HISTORY_METRIC + numbers[HISTORY_METRICS]++] = list[i];
+	return found > 0 && found <= room;
 }
 
 static bool parse_metrics(const struct http_request *request, int64_t numbers[static HTTP_NUMBERS],

@@ -18,8 +18,3 @@ enum history_number {
 };
 enum { HISTORY_METRICS_MAX = 6 };
 _Static_assert((int)HISTORY_METRIC + (int)HISTORY_METRICS_MAX <= (int)HTTP_NUMBERS, "there is room");
-
-enum { HISTORY_NAME = 128 };
-struct metric;
-/* "power_watts", "utilization_ratio.gpu": as members of /api/v1/gpus. */
-void history_metric_name(const struct metric *metric, char buf[static HISTORY_NAME]);

@@ -530,14 +530,17 @@ static void account_kernel(struct account *account, const struct traced_kernel *
 	item->seconds += seconds;
 }
 
-static void account_operator(struct account *account, const struct traced_operator *operator)
+/* @number: of a process; 0: the sum over all. */
+static void account_operator(struct account *account, const struct traced_operator *operator, uint64_t number)
 {
 	double count =
 		grown(account,
-		      key_hash("operator", operator->name, "", 0), operator->v[OPERATOR_METRIC_CALLS], true);
-	double seconds =
-		grown(account, key_hash("operator", operator->name, "", 1), operator->v[OPERATOR_METRIC_BUSY],
+		      key_hash("operator", operator->name, "", number), operator->v[OPERATOR_METRIC_CALLS],
 		      true);
+	double seconds = grown(
+		account,
+		key_hash("operator seconds", operator->name, "", number), operator->v[OPERATOR_METRIC_BUSY],
+		true);
 	struct account_item *item =
 		count > 0 && *operator->name ? item_of(account, &account->operators, operator->name) : NULL;
 
@@ -574,7 +577,7 @@ static void account_node_calls(struct account *account, const struct trace_view 
 	for (uint32_t i = 0; i < view->all_calls_n; i++)
 		account_call(account, &view->all_calls[i], 0);
 	for (uint32_t i = 0; i < view->operators_n; i++)
-		account_operator(account, &view->operators[i]);
+		account_operator(account, &view->operators[i], 0);
 }
 
 static void account_process_calls(struct account *account, const struct trace_view *view,
@@ -592,6 +595,18 @@ static void account_process_kernels(struct account *account, const struct trace_
 			       process_number(process->id));
 }
 
+static void account_process_operators(struct account *account, const struct snapshot *s)
+{
+	const struct trace_view *view = s->trace;
+
+	for (uint32_t i = 0; i < view->process_operators_n; i++) {
+		const struct process_operator *row = &view->process_operators[i];
+
+		if (traced_is_selected(account, s, row->process))
+			account_operator(account, &row->op, process_number(view->processes[row->process].id));
+	}
+}
+
 static void account_trace(struct account *account, const struct snapshot *s)
 {
 	const struct trace_view *view = s->trace;
@@ -600,7 +615,9 @@ static void account_trace(struct account *account, const struct snapshot *s)
 	if (!view || !view->enabled)
 		return;
 	account->traced = true;
-	if (!selects)
+	if (selects)
+		account_process_operators(account, s);
+	else
 		account_node_calls(account, view);
 	for (uint32_t i = 0; i < view->processes_n; i++) {
 		if (selects && !traced_is_selected(account, s, i))

@@ -297,10 +297,7 @@ json_t *report_json(const struct account *account, const struct report_price *pr
 	json_object_set_new(object, "calls", items_json(account, &account->calls));
 	json_object_set_new(object, "collectives", items_json(account, &account->collectives));
 	json_object_set_new(object, "kernels", items_json(account, &account->kernels));
-	/* Of processes these are not recorded. */
-	json_object_set_new(object, "operators",
-			    account_selects(account) ? json_null() :
-						       items_json(account, &account->operators));
+	json_object_set_new(object, "operators", items_json(account, &account->operators));
 	json_object_set_new(object, "findings", findings_json(account));
 	return object;
 }

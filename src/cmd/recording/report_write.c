@@ -320,12 +320,10 @@ static void write_traced(struct document *d, const struct account *account)
 	write_items(d, account, "Calls", &account->calls, true);
 	write_items(d, account, "Collectives", &account->collectives, true);
 	write_items(d, account, "Kernels, by estimated time", &account->kernels, false);
-	if (!account_selects(account))
-		write_items(d, account, "Operators, by estimated time", &account->operators, false);
-	else if (account->traced)
-		document_say(
-			d, "Of processes, calls and kernels are recorded every ten seconds: what one did in "
-			   "its last seconds may be missing. Operators are recorded of the whole node.");
+	write_items(d, account, "Operators, by estimated time", &account->operators, false);
+	if (account_selects(account) && account->traced)
+		document_say(d, "What processes do is recorded every ten seconds: what one did in its last "
+				"seconds may be missing.");
 }
 
 /* "PID 7, GPU-1, step"; "": of nothing single */
