@@ -5,7 +5,8 @@
  *
  *	bench_recordings LIBRARY FOLDER HOURS LINKS
  *
- * LINKS: by how many millionths the NVLinks of a GPU differ. Makes FOLDER/r.db. Prints the CPU time of the store, in seconds.
+ * LINKS: by how many millionths the NVLinks of a GPU differ. Makes FOLDER/r.db. Prints the CPU time of the
+ * store, in seconds.
  */
 #include <dlfcn.h>
 #include <errno.h>

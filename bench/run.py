@@ -27,7 +27,7 @@ BENCHES = {
     "trace_probes": "Tracing: what a probe costs the traced thread",
     "trace_stacks": "Tracing: the stack of functions at a call",
     "analysis": "Analysis: what is found of what is wrong, in programs made by chance",
-    "recordings": "Recordings: eight simulated GPUs, 64 processes that come and go (gpusonde record)",
+    "recordings": "Recordings: eight simulated GPUs, 64 processes that come and go",
     "timelines": "Tracing: timelines (gpusonde trace --timeline)",
     "cupti": "True times by CUPTI: what the library in a program costs (simulated CUPTI)",
     "arm64_cost": "Tracing on arm64, in a virtual machine under qemu's software emulation",

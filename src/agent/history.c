@@ -275,7 +275,7 @@ void history_service_free(struct history_service *service)
 	service->stop = true;
 	pthread_cond_signal(&service->asked);
 	pthread_mutex_unlock(&service->lock);
-	/* What it waits for ends with the process; where the kernel does not let that end, it is left behind. */
+	/* What it waits for ends with the process; where the kernel does not let it, it is left behind. */
 	pid = service->pid;
 	if (pid > 0)
 		kill(pid, SIGKILL);

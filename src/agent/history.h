@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Answers of /api/v1/history and /api/v1/moment from a recording: a thread of its own reads the file through a
- * gpusonde-store, so that a disk that hangs holds no page. Who asks gets 202 meanwhile, and asks again.
+ * Answers of /api/v1/history and /api/v1/moment from a recording: a thread of its own reads the file through
+ * a gpusonde-store, so that a disk that hangs holds no page. Who asks gets 202 meanwhile, and asks again.
  *
  * Bounds: HISTORY_ANSWERS answers of a few seconds, of at most HISTORY_BYTES_MAX together; without questions
  * for a while neither the process nor the answers are there. Any thread may ask.

@@ -3,8 +3,8 @@
  * Answers the process that listens (src/web): a thread renders the pages that it asks for.
  *
  * Invariants
- *  1. A question is a page's number and numbers (web/protocol.h), which handlers check. Pages for the UNIX socket only are
- *     refused. No text of a client gets here.
+ *  1. A question is a page's number and numbers (web/protocol.h), which handlers check. Pages for the UNIX
+ *     socket only are refused. No text of a client gets here.
  *  2. However much is asked, the thread takes at most WEB_PAGES_SHARE of a core, and memory for one page of
  *     each socket: who does not read an answer gets no further one, and long ones lie in the same memory.
  */

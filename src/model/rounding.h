@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The digits of published numbers: sums of seconds to a microsecond, of joules to a millijoule, of byte
- * seconds to a million; shares to four significant digits, bytes a second to six. Others as they are measured.
+ * seconds to a million; shares to four significant digits, bytes a second to six. Others as they are
+ * measured.
  */
 #pragma once
 

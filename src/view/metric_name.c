@@ -18,7 +18,7 @@ void metric_name(const struct metric *m, char buf[static METRIC_NAME])
 		 m->value ? m->value : "", m->value2 ? "." : "", m->value2 ? m->value2 : "");
 }
 
-static bool is_named(const struct metric *m, const char *name, size_t n)
+static bool metric_is_named(const struct metric *m, const char *name, size_t n)
 {
 	char full[METRIC_NAME];
 
@@ -36,7 +36,7 @@ size_t gpu_metrics_named(const char *name, size_t n, uint16_t *ret_list, size_t 
 		n -= strlen(prefix);
 	}
 	for (uint16_t i = 0; n > 0 && i < GPU_METRICS; i++) {
-		if (!is_named(&gpu_metrics[i], name, n))
+		if (!metric_is_named(&gpu_metrics[i], name, n))
 			continue;
 		if (found < room)
 			ret_list[found] = i;

@@ -9,7 +9,7 @@
 #include "serve/http.h"
 #include "view/view.h"
 
-/* The manners of pages that stand in for another program's; of the web page; of its files; of a recording's. */
+/* Manners of pages that stand in for another program's, of the web page, its files, a recording's pages. */
 extern const struct http_manner container_manner, summary_manner, any_manner, index_manner, asset_manner,
 	history_manner, moment_manner;
 
