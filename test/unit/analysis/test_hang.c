@@ -113,6 +113,23 @@ static void a_rank_that_is_behind(void **state)
 	goes_on(&job);
 }
 
+/* What it enqueues last is what the others had enqueued before: it is behind nevertheless. */
+static void a_rank_that_stops_behind(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		for (int rank = 0; rank < RANKS; rank++)
+			if (rank != 2)
+				enqueue(&job, rank, 1000);
+	job.s.now_ns += 100 * MS;
+	enqueue(&job, 2, 1000);
+	wait_for(&job, 60);
+	hangs(&job, 102, "missing rank");
+	stream_end(&job.s);
+}
+
 /* 20 steps of 4 s are longer than 30 s. */
 static void long_steps_are_waited_for(void **state)
 {
@@ -486,6 +503,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_missing_rank),
 		cmocka_unit_test(a_rank_that_is_behind),
+		cmocka_unit_test(a_rank_that_stops_behind),
 		cmocka_unit_test(long_steps_are_waited_for),
 		cmocka_unit_test(operations_that_do_not_match),
 		cmocka_unit_test(operations_that_match),
