@@ -44,14 +44,14 @@ endif
 TOOLS = gcc libc6-dev python3 meson ninja-build pkg-config clang bpftool protobuf-c-compiler
 LIBRARIES = libmicrohttpd-dev libsystemd-dev libjansson-dev libyaml-dev libbpf-dev libelf-dev libcapstone-dev \
 	liblz4-dev libzstd-dev libiberty-dev libnghttp2-dev libprotobuf-c-dev libcurl4-openssl-dev libyajl-dev zlib1g-dev \
-	libsqlite3-dev
+	libsqlite3-dev libncurses-dev
 # Debian's compiler for arm64, and what runs its programs here: the build runs gpusonde itself.
 ARM64_TOOLS = gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 ARM64_PACKAGES = $(ARM64_TOOLS) $(addsuffix :arm64,$(LIBRARIES) libcmocka-dev)
 BUILD_PACKAGES = $(TOOLS) $(if $(CROSS),$(ARM64_TOOLS) $(LIBRARIES:%=%:$(CROSS)),$(LIBRARIES))
 TEST_PACKAGES = $(if $(CROSS),libcmocka-dev:$(CROSS),$(NATIVE_TEST_PACKAGES))
 NATIVE_TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-yaml python3-prometheus-client protobuf-compiler \
-	curl atop prometheus qemu-system-x86 qemu-system-arm busybox-static runc systemd dbus debootstrap musl-tools
+	curl atop prometheus qemu-system-x86 qemu-system-arm busybox-static runc systemd dbus debootstrap musl-tools tmux
 # Large, or wanted by single tests that skip without: installed for CI only.
 CI_PACKAGES = python3-torch zsh fish chromium-headless-shell node-typescript $(DEB_PACKAGES) $(RPM_PACKAGES)
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)

@@ -18,6 +18,7 @@ sys.path += [f"{ROOT}/test", ROOT]
 BENCHES = {
     "cost": "Cost of the agent (8 GPUs, 64 processes, every metric, 1 Hz)",
     "pages": "Pages against nginx serving the same bytes (16 connections, wrk)",
+    "top": "The screen beside others of its kind (simulated node: 8 GPUs, 64 processes; 120x40)",
     "attribution": "Whose GPU: 2,000 containers",
     "soak": "Memory over 10 million samples on an accelerated clock",
     "symbolize": "Naming kernels: 20 processes of one library of PyTorch's size",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The container image, without a container engine: gpusonde, the libraries that it is linked to, certificates, a user, and nothing else.
+"""The container image, without a container engine: gpusonde, the libraries that it is linked to, certificates, descriptions of terminals, a user, and nothing else.
 
     image.py BUILD --root FOLDER       the root folder
     image.py BUILD --oci FOLDER        an OCI layout with it in one layer, FOLDER.tar with the same in a file, and FOLDER.sbom.json
@@ -29,6 +29,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MEDIA = "application/vnd.oci.image."
 # What the driver's library, which the toolkit mounts, is linked to.
 FOR_THE_DRIVER = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1")
+# Descriptions of the terminals that "gpusonde top" is mostly run on.
+TERMINALS = ("l/linux", "s/screen", "s/screen-256color", "t/tmux-256color", "v/vt100", "x/xterm", "x/xterm-256color")
 FILES = {
     "/etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\ngpusonde:x:65532:65532:gpusonde:/:/sbin/nologin\n",
     "/etc/group": "root:x:0:\nnogroup:x:65534:\ngpusonde:x:65532:\n",
@@ -70,6 +72,7 @@ class Root:
         self.add(COUNTERS, read(f"{HERE}/counters.csv"))
         self.add_programs(build)
         self.add_certificates()
+        self.add_terminals()
         for name in ("/etc/os-release", "/etc/debian_version"): # by the latter the toolkit knows where libraries belong
             self.add(name, read(name))
         self.add_packages()
@@ -110,6 +113,11 @@ class Root:
         listed = sorted(p for p in output("dpkg-query", "-L", "ca-certificates").split() if p.endswith(".crt"))
         self.add(BUNDLE, b"".join(read(p) for p in listed))
         self.of_package(listed[0])
+
+    def add_terminals(self):
+        for name in TERMINALS:
+            self.add(f"/usr/lib/terminfo/{name}", read(os.path.realpath(f"/lib/terminfo/{name}")))
+            self.of_package(f"/usr/lib/terminfo/{name}")
 
     # ---- of which packages that is ----
 

@@ -15,6 +15,7 @@ enum {
 	STAT_STIME,
 	STAT_THREADS = 20,
 	STAT_START = 22,
+	STAT_RESIDENT = 24,
 	STAT_ENV_START = 50,
 	STAT_ENV_END,
 };
@@ -84,6 +85,8 @@ static uint64_t *stat_wanted(struct process_stat *stat, unsigned number)
 		return &stat->user_ticks;
 	case STAT_STIME:
 		return &stat->kernel_ticks;
+	case STAT_RESIDENT:
+		return &stat->resident_pages;
 	case STAT_THREADS:
 		return &stat->threads;
 	case STAT_START:

@@ -46,6 +46,7 @@ struct process_stat {
 	char state; /* field 3: 'R', 'S', 'Z', ... */
 	uint64_t user_ticks, kernel_ticks; /* fields 14 and 15: CPU time of all threads, in clock ticks */
 	uint64_t threads; /* field 20 */
+	uint64_t resident_pages; /* field 24; 0: not present */
 	uint64_t start_ticks; /* field 22 */
 	uint64_t env_start, env_end; /* fields 50 and 51; 0: not present */
 };

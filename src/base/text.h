@@ -27,6 +27,12 @@ uint32_t utf8_next(const char **s);
 bool character_is_unsafe(uint32_t c);
 
 /*
+ * Columns of a terminal that a character takes up. An approximation sufficient for names: combining marks
+ * have no width, East Asian characters and emoji two columns.
+ */
+unsigned character_width(uint32_t c);
+
+/*
  * Parse whole strings: no leading or trailing space, no sign unless stated. 0; -EINVAL: invalid; -ERANGE: the
  * value does not fit.
  */

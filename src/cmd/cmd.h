@@ -34,6 +34,7 @@ int help_main(struct invocation *invocation);
 int inspect_main(struct invocation *invocation);
 int mcp_main(struct invocation *invocation);
 int probes_main(struct invocation *invocation);
+int top_main(struct invocation *invocation);
 int trace_main(struct invocation *invocation);
 int record_main(struct invocation *invocation);
 int recorder_main(struct invocation *invocation); /* record, in the foreground */

@@ -30,6 +30,13 @@ static const struct exit_status show_statuses[] = {
 	{ 0 },
 };
 
+static const struct exit_status top_statuses[] = {
+	{ "0", "It was ended: q, or a signal." },
+	{ "1", "There is no terminal, or its kind is not known." },
+	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
 static const struct exit_status trace_statuses[] = {
 	{ "0", "Without a COMMAND: it was interrupted, or the process of -p has ended." },
 	{ "N", "With a COMMAND: the command's own exit status." },
@@ -187,6 +194,15 @@ const struct command commands[] = {
 	  .about = "Shows GPUs, processes and the node in one document, from the running agent. If none "
 		   "runs, it takes its own\n"
 		   "samples, and says so." },
+	{ .name = "top",
+	  .run = top_main,
+	  .use = USE_TOP,
+	  .statuses = top_statuses,
+	  .summary = "a screen of GPUs, processes and what they do",
+	  .about = "A screen that shows what the GPUs do and for whom, and follows it; gpusonde alone does "
+		   "the same on a\n"
+		   "terminal. From the running agent; if none runs, it takes its own samples, and says so. h "
+		   "shows its keys." },
 	{ .name = "trace",
 	  .run = trace_main,
 	  .use = USE_TRACE,

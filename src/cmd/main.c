@@ -187,15 +187,23 @@ static bool find_command(struct invocation *inv, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	static char screen[] = "top";
 	struct invocation inv = { 0 };
+	char *alone[] = { argv[0], screen, NULL };
 
 	open_standard_descriptors();
 	if (give_up_privileges() != EXIT_SUCCESS)
 		return EXIT_FAILURE;
 	tune_malloc();
 	signal(SIGPIPE, SIG_IGN);
-	if (argc < 1 || (argc < 2 && !command_of_link(argv[0])))
+	if (argc < 1)
 		return no_command();
+	if (argc < 2 && !command_of_link(argv[0])) {
+		if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+			return no_command();
+		argv = alone;
+		argc = 2;
+	}
 	if (!find_command(&inv, argc, argv))
 		return EXIT_USAGE;
 	int status = inv.command->translate ? inv.command->translate(&inv) : EXIT_SUCCESS;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "view/shown.h"
 #include "view/table_parts.h"
 
 static void _printf_(2, 3) say(struct gpu_warning *warning, const char *fmt, ...)
@@ -116,4 +117,57 @@ bool gpu_warning(const struct entity *gpu, unsigned i, struct gpu_warning *ret_w
 	*ret_warning = (struct gpu_warning){ 0 };
 	/* A GPU that is gone is reported as such. */
 	return gpu->present && checks[i](gpu, ret_warning);
+}
+
+void gpu_state(const struct snapshot *s, const struct entity *e, struct gpu_state *ret_state)
+{
+	double age = entity_age_seconds(s, e);
+	struct gpu_warning warning;
+
+	*ret_state = (struct gpu_state){ .word = "ok", .severity = GPU_WORKS };
+	if (!e->present) {
+		*ret_state = (struct gpu_state){ .word = "LOST", .severity = GPU_UNUSABLE };
+		return;
+	}
+	if (e->stale) {
+		ret_state->severity = GPU_DOUBTFUL;
+		if (snapshot_driver(s)->state == READING_RELEASED)
+			snprintf(ret_state->word, sizeof(ret_state->word), "RELEASED");
+		else if (age >= 0)
+			snprintf(ret_state->word, sizeof(ret_state->word), "stale %.0f s", age);
+		else
+			snprintf(ret_state->word, sizeof(ret_state->word), "stale");
+		return;
+	}
+	for (unsigned i = 0; i < GPU_WARNINGS; i++) {
+		if (!gpu_warning(e, i, &warning))
+			continue;
+		snprintf(ret_state->word, sizeof(ret_state->word), "%s", warning.state);
+		ret_state->severity = warning.severe ? GPU_UNUSABLE : GPU_DOUBTFUL;
+		return;
+	}
+}
+
+bool gpu_throttled_by(const struct entity *e, struct strbuf *out)
+{
+	bool known = false, idle_only = true, any = false;
+	double v;
+
+	for (unsigned row = GPU_EVENT_REASON_GPU_IDLE;
+	     row < GPU_METRICS &&
+	     STRV_EQ(gpu_metrics[row].family, gpu_metrics[GPU_EVENT_REASON_GPU_IDLE].family);
+	     row++) {
+		if (!entity_number(e, row, &v))
+			continue;
+		known = true;
+		if (v == 0)
+			continue;
+		idle_only = idle_only && row == GPU_EVENT_REASON_GPU_IDLE;
+		strbuf_adds(out, any ? ", " : "");
+		strbuf_adds(out, gpu_metrics[row].value);
+		any = true;
+	}
+	if (known && !any)
+		strbuf_adds(out, "none");
+	return any && !idle_only;
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/macro.h"
+
 enum {
 	TEXT_MAX = 32, /* sign, 15 digits, point, exponent, NUL */
 	FIXED_TEXT_MAX = 330, /* %f of DBL_MAX has 309 digits before the point */
@@ -122,4 +124,30 @@ void bytes_text(double bytes, char buf[static BYTES_TEXT])
 		unit++;
 	}
 	snprintf(buf, BYTES_TEXT, "%.*f %s", unit > 0 ? 1 : 0, MIN(bytes, 1e18), units[unit]);
+}
+
+void duration_text(double seconds, char buf[static DURATION_TEXT])
+{
+	static const struct {
+		double seconds;
+		const char *name;
+	} units[] = { { 1, "s" }, { 60, "min" }, { 3600, "h" }, { 86400, "d" } };
+	unsigned i = 0;
+
+	buf[0] = '\0';
+	if (seconds < 0 || seconds > 1e12)
+		return;
+	while (i + 1 < ARRAY_SIZE(units) && seconds >= units[i + 1].seconds)
+		i++;
+	snprintf(buf, DURATION_TEXT, "%.1f %s", seconds / units[i].seconds, units[i].name);
+}
+
+void latency_text(double seconds, char buf[static DURATION_TEXT])
+{
+	if (seconds >= 1)
+		snprintf(buf, DURATION_TEXT, "%.1f s", seconds);
+	else if (seconds >= 1e-3)
+		snprintf(buf, DURATION_TEXT, "%.1f ms", seconds * 1e3);
+	else
+		snprintf(buf, DURATION_TEXT, "%.1f us", seconds * 1e6);
 }

@@ -31,3 +31,8 @@ void number_add_fixed(struct strbuf *out, double v, unsigned decimals);
 /* A size with a unit: "512 B", "1.5 GiB". */
 enum { BYTES_TEXT = 32 };
 void bytes_text(double bytes, char buf[static BYTES_TEXT]);
+
+/* Of processes: "1.5 s", "2.0 h", "3.1 d"; "" if that cannot be. Of calls: "1.5 s", "12.0 ms", "3.1 us". */
+enum { DURATION_TEXT = 32 };
+void duration_text(double seconds, char buf[static DURATION_TEXT]);
+void latency_text(double seconds, char buf[static DURATION_TEXT]);

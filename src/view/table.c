@@ -25,22 +25,6 @@ static const char *const colour_codes[COLOURS] = {
 };
 #define COLOUR_END "\033[0m"
 
-/*
- * An approximation sufficient for names: combining marks have no width, East Asian characters and emoji two
- * columns.
- */
-static unsigned character_width(uint32_t c)
-{
-	if ((c >= 0x300 && c <= 0x36f) || c == 0x200b || c == 0x200c || c == 0x200d ||
-	    (c >= 0xfe00 && c <= 0xfe0f))
-		return 0;
-	if ((c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) ||
-	    (c >= 0xf900 && c <= 0xfaff) || (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
-	    (c >= 0x1f300 && c <= 0x1faff) || (c >= 0x20000 && c <= 0x3fffd))
-		return 2;
-	return 1;
-}
-
 void text_clean(struct strbuf *out, const char *text)
 {
 	size_t n = strlen(text);

@@ -25,34 +25,15 @@ static const struct table_column columns[] = {
 	{ .title = "THROTTLED BY", .flexible = true },
 };
 
-/* Temperature from which a GPU is highlighted; not an alarm. */
-enum { WARM_CELSIUS = 85 };
-
-static void working_cell(struct table *table, const struct entity *e)
-{
-	struct gpu_warning warning;
-
-	for (unsigned i = 0; i < GPU_WARNINGS; i++) {
-		if (!gpu_warning(e, i, &warning))
-			continue;
-		table_cell(table, warning.severe ? COLOUR_BAD : COLOUR_WARN, warning.state);
-		return;
-	}
-	table_cell(table, COLOUR_GOOD, "ok");
-}
-
 static void state_cell(struct table *table, const struct snapshot *s, const struct entity *e)
 {
-	double age = entity_age_seconds(s, e);
+	static const enum table_colour colours[] = {
+		[GPU_WORKS] = COLOUR_GOOD, [GPU_DOUBTFUL] = COLOUR_WARN, [GPU_UNUSABLE] = COLOUR_BAD
+	};
+	struct gpu_state state;
 
-	if (!e->present)
-		table_cell(table, COLOUR_BAD, "LOST");
-	else if (!e->stale)
-		working_cell(table, e);
-	else if (age >= 0)
-		table_cellf(table, COLOUR_WARN, "stale %.0f s", age);
-	else
-		table_cell(table, COLOUR_WARN, "stale");
+	gpu_state(s, e, &state);
+	table_cell(table, colours[state.severity], state.word);
 }
 
 static void ratio_cell(struct table *table, const struct entity *e)
@@ -106,31 +87,14 @@ static void scaled_cell(struct table *table, const struct entity *e, enum gpu_me
 		table_cell(table, COLOUR_NONE, "");
 }
 
-/* Names of the reasons that are 1; "none" if all are known to be 0. */
 static void reasons_cell(struct table *table, const struct entity *e)
 {
 	struct strbuf text;
-	bool known = false, idle_only = true;
-	double v;
+	bool slowed;
 
 	strbuf_init(&text, 0);
-	for (unsigned row = GPU_EVENT_REASON_GPU_IDLE;
-	     row < GPU_METRICS &&
-	     STRV_EQ(gpu_metrics[row].family, gpu_metrics[GPU_EVENT_REASON_GPU_IDLE].family);
-	     row++) {
-		if (!entity_number(e, row, &v))
-			continue;
-		known = true;
-		if (v == 0)
-			continue;
-		idle_only = idle_only && row == GPU_EVENT_REASON_GPU_IDLE;
-		strbuf_adds(&text, text.len > 0 ? ", " : "");
-		strbuf_adds(&text, gpu_metrics[row].value);
-	}
-	if (known && text.len == 0)
-		table_cell(table, COLOUR_DIM, "none");
-	else
-		table_cell(table, idle_only ? COLOUR_DIM : COLOUR_WARN, text.data);
+	slowed = gpu_throttled_by(e, &text);
+	table_cell(table, slowed ? COLOUR_WARN : COLOUR_DIM, text.data);
 	strbuf_done(&text);
 }
 
@@ -171,7 +135,7 @@ static void number_cells(struct table *table, const struct snapshot *s, uint32_t
 	ratio_cell(table, e);
 	memory_cell(table, e);
 	power_cell(table, e);
-	scaled_cell(table, e, GPU_TEMPERATURE, 1, "\u00b0C", WARM_CELSIUS);
+	scaled_cell(table, e, GPU_TEMPERATURE, 1, "\u00b0C", GPU_WARM_CELSIUS);
 	scaled_cell(table, e, GPU_CLOCK_SM, 1e-6, "MHz", 0);
 	processes_cell(table, s, entity);
 	reasons_cell(table, e);

@@ -83,29 +83,19 @@ void table_bytes(struct table *table, const char *mark, const double *bytes)
 
 void table_duration(struct table *table, const double *seconds)
 {
-	static const struct {
-		double seconds;
-		const char *name;
-	} units[] = { { 1, "s" }, { 60, "min" }, { 3600, "h" }, { 86400, "d" } };
-	unsigned i = 0;
+	char text[DURATION_TEXT] = "";
 
-	if (!seconds || *seconds < 0 || *seconds > 1e12) {
-		table_cell(table, COLOUR_NONE, "");
-		return;
-	}
-	while (i + 1 < ARRAY_SIZE(units) && *seconds >= units[i + 1].seconds)
-		i++;
-	table_cellf(table, COLOUR_NONE, "%.1f %s", *seconds / units[i].seconds, units[i].name);
+	if (seconds)
+		duration_text(*seconds, text);
+	table_cell(table, COLOUR_NONE, text);
 }
 
 void table_seconds(struct table *table, double seconds)
 {
-	if (seconds >= 1)
-		table_cellf(table, COLOUR_NONE, "%.1f s", seconds);
-	else if (seconds >= 1e-3)
-		table_cellf(table, COLOUR_NONE, "%.1f ms", seconds * 1e3);
-	else
-		table_cellf(table, COLOUR_NONE, "%.1f us", seconds * 1e6);
+	char text[DURATION_TEXT];
+
+	latency_text(seconds, text);
+	table_cell(table, COLOUR_NONE, text);
 }
 
 void table_process_bytes(struct table *table, const double *v, const uint8_t *p, enum process_metric row)

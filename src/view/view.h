@@ -78,6 +78,8 @@ struct table_options {
 	unsigned last; /* of processes: utilisation over recent_seconds[last - 1]; 0: the newest interval */
 	bool selected; /* of processes: only some are in the snapshot (view/select.h) */
 };
+/* Temperature from which a GPU is highlighted; not an alarm. */
+enum { GPU_WARM_CELSIUS = 85 };
 enum { GPU_WARNINGS = 6, GPU_WARNING_MAX = 160 };
 struct gpu_warning {
 	const char *state; /* one word, for a column */
@@ -89,6 +91,19 @@ struct gpu_warning {
  * warn of or the state is unknown. The first that returns true has the GPU's state.
  */
 bool gpu_warning(const struct entity *gpu, unsigned i, struct gpu_warning *ret_warning);
+
+/* The state of a GPU or instance as a word: "ok", "HOT", "LOST", "stale 12 s", "RELEASED". */
+enum gpu_severity { GPU_WORKS, GPU_DOUBTFUL, GPU_UNUSABLE };
+struct gpu_state {
+	char word[24];
+	enum gpu_severity severity;
+};
+void gpu_state(const struct snapshot *s, const struct entity *e, struct gpu_state *ret_state);
+/*
+ * Appends what slows its clocks, by its names: "none" if nothing does; nothing if that is not known. False:
+ * nothing, but that it is idle.
+ */
+bool gpu_throttled_by(const struct entity *e, struct strbuf *out);
 
 int table_gpus(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
 int table_processes(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);

@@ -33,7 +33,7 @@ def test_help_and_version_everywhere():
     overview = command("--help").stdout
     equal(command("help").stdout, overview)
     names = re.findall(r"^  (\w+) ", overview, re.M)
-    equal(set(names), {"agent", "gpus", "ps", "snapshot", "trace", "analyze", "probes", "inspect", "doctor", "cgroup", "record", "replay", "report", "diff", "release", "resume", "mcp", "atopgpud", "help"})
+    equal(set(names), {"agent", "gpus", "ps", "snapshot", "top", "trace", "analyze", "probes", "inspect", "doctor", "cgroup", "record", "replay", "report", "diff", "release", "resume", "mcp", "atopgpud", "help"})
     for name in names:
         out = command(name, "--help")
         equal((out.returncode, out.stderr), (0, ""))

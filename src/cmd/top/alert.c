@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/top/alert.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "model/xid.h"
+#include "view/names.h"
+#include "view/shown.h"
+#include "view/table_parts.h"
+
+#define RECENT_NS (3600 * NSEC_PER_SEC)
+
+static bool set_alert(struct alert *alert, bool severe, const char *fmt, ...) _printf_(3, 4);
+
+static bool set_alert(struct alert *alert, bool severe, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(alert->text, sizeof(alert->text), fmt, ap);
+	va_end(ap);
+	alert->severe = severe;
+	return true;
+}
+
+static bool outage(const struct snapshot *s, struct alert *alert)
+{
+	const char *why = outage_reason(s);
+
+	return *why && set_alert(alert, true, "%s: %s", s->entities_n == 0 ? "No GPUs" : "No new data", why);
+}
+
+static bool lost(const struct snapshot *s, struct alert *alert)
+{
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		if (!s->entities[i].present && !entity_is_mig(&s->entities[i]))
+			return set_alert(alert, true,
+					 "GPU %" PRIu32
+					 " is gone: the driver does not list it any more, look at its "
+					 "XIDs; a reboot may bring it back",
+					 s->entities[i].id.index);
+	return false;
+}
+
+static bool warned(const struct snapshot *s, bool severe, struct alert *alert)
+{
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		for (unsigned k = 0; k < GPU_WARNINGS; k++) {
+			struct gpu_warning warning;
+
+			if (entity_is_mig(&s->entities[i]) || !gpu_warning(&s->entities[i], k, &warning) ||
+			    warning.severe != severe)
+				continue;
+			return set_alert(alert, severe, "GPU %" PRIu32 ": %s", s->entities[i].id.index,
+					 warning.text);
+		}
+	return false;
+}
+
+static bool xid(const struct snapshot *s, struct alert *alert)
+{
+	const struct xid *newest = NULL;
+	const struct xid_description *description;
+	int64_t ago_ns;
+
+	for (uint32_t i = 0; i < s->xids_n; i++)
+		if (xid_describe(s->xids[i].code)->severity != XID_INFO &&
+		    (!newest || s->xids[i].last_real_ns > newest->last_real_ns))
+			newest = &s->xids[i];
+	if (!newest || newest->last_real_ns == 0 || s->real_ns - newest->last_real_ns > RECENT_NS)
+		return false;
+	description = xid_describe(newest->code);
+	ago_ns = MAX(s->real_ns - newest->last_real_ns, INT64_C(0));
+	return set_alert(alert, description->severity == XID_CRITICAL,
+			 "GPU %" PRIu32 ": XID %" PRIu32 " (%s) %" PRId64 " min ago: %s",
+			 s->entities[newest->entity].id.index, newest->code, description->name,
+			 ago_ns / (60 * NSEC_PER_SEC), xid_action_text(description->action));
+}
+
+static bool finding(const struct sample *sample, struct alert *alert)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(sample->pages[PAGE_FINDINGS], "findings"), i, one) {
+		const char *title = json_string_value(json_object_get(one, "title"));
+		const char *remedy = json_string_value(json_object_get(one, "remedy"));
+
+		if (json_is_true(json_object_get(one, "active")) && title && remedy)
+			return set_alert(alert, false, "%.150s: %.200s", title, remedy);
+	}
+	return false;
+}
+
+bool alert_newest(const struct sample *sample, struct alert *ret_alert)
+{
+	const struct snapshot *s = sample->snapshot;
+
+	return outage(s, ret_alert) || lost(s, ret_alert) || warned(s, true, ret_alert) ||
+	       xid(s, ret_alert) || warned(s, false, ret_alert) || finding(sample, ret_alert);
+}

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/top/keys.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "cmd/top/draw.h"
+#include "cmd/top/signals.h"
+
+/* ---- tabs and rows ---- */
+
+static void key_quit(struct top *top)
+{
+	top->ends = true;
+}
+
+static void key_help(struct top *top)
+{
+	top->mode = MODE_HELP;
+}
+
+static void show_tab(struct top *top, enum tab tab)
+{
+	top->tab = tab;
+	top->mode = MODE_TABLE;
+}
+
+static void key_next_tab(struct top *top)
+{
+	show_tab(top, (enum tab)((top->tab + 1) % TABS));
+}
+
+static void key_previous_tab(struct top *top)
+{
+	show_tab(top, (enum tab)((top->tab + TABS - 1) % TABS));
+}
+
+static void select_row(struct top *top, int row)
+{
+	struct tab_view *view = top_view(top);
+
+	if (top->mode == MODE_PROCESS) {
+		top->process_scroll = MAX(row, 0);
+		return;
+	}
+	if (top->rows.n == 0)
+		return;
+	view->selected = CLAMP(row, 0, (int)top->rows.n - 1);
+	view->selected_id = row_id(&top->rows.list[view->selected]);
+}
+
+/* The first key selects the first row that is seen, so that nobody acts on what was not chosen. */
+static void move(struct top *top, int by)
+{
+	const struct tab_view *view = top_view(top);
+
+	if (top->mode == MODE_PROCESS)
+		select_row(top, top->process_scroll + by);
+	else
+		select_row(top, view->selected_id ? view->selected + by : view->scroll);
+}
+
+static void key_up(struct top *top)
+{
+	move(top, -1);
+}
+
+static void key_down(struct top *top)
+{
+	move(top, 1);
+}
+
+static void key_page_up(struct top *top)
+{
+	move(top, -MAX(top->table_rows - 1, 1));
+}
+
+static void key_page_down(struct top *top)
+{
+	move(top, MAX(top->table_rows - 1, 1));
+}
+
+static void key_first(struct top *top)
+{
+	select_row(top, 0);
+}
+
+static void key_last(struct top *top)
+{
+	select_row(top, (int)top->rows.n - 1);
+}
+
+/* ---- a process ---- */
+
+/* False: no process is selected. */
+static bool choose_process(struct top *top)
+{
+	const struct row *row = top_selected(top);
+	const struct host_process *host;
+
+	if (top->rows_tab != TAB_PROCESSES || !row || !row->object || !top_view(top)->selected_id) {
+		top_say(top, "select a process first: Up and Down in the list of processes");
+		return false;
+	}
+	top->process = (struct chosen_process){ .pid = (uint32_t)json_integer_value(
+							json_object_get(row->object, "pid")) };
+	host = sample_process(top->sample, top->process.pid);
+	top->process.start_ticks = host ? host->start_ticks : 0;
+	snprintf(top->process.first_seen, sizeof(top->process.first_seen), "%s",
+		 text_member(row->object, "first_seen"));
+	snprintf(top->process.uuid, sizeof(top->process.uuid), "%s", text_member(row->object, "uuid"));
+	snprintf(top->process.comm, sizeof(top->process.comm), "%s", text_member(row->object, "comm"));
+	utf8_sanitize(top->process.comm);
+	return true;
+}
+
+static void key_enter(struct top *top)
+{
+	if (top->mode != MODE_TABLE || !choose_process(top))
+		return;
+	top->mode = MODE_PROCESS;
+	top->process_scroll = 0;
+}
+
+static void key_leave(struct top *top)
+{
+	if (top->mode == MODE_TABLE)
+		top_view(top)->selected_id = 0;
+	top->mode = MODE_TABLE;
+}
+
+static void key_send_signal(struct top *top)
+{
+	if (top->mode == MODE_TABLE && !choose_process(top))
+		return;
+	if (top->back > 0 || top->recorded)
+		top_say(top, "that was earlier: L goes back to now");
+	else if (top->process.start_ticks == 0)
+		top_say(top, "process %" PRIu32 " is not one of this machine's, or has ended",
+			top->process.pid);
+	else
+		top->mode = MODE_SIGNALS;
+	top->list_selected = 0;
+}
+
+static void key_timeline(struct top *top)
+{
+	if (top->mode == MODE_PROCESS)
+		top->start_timeline = true;
+	else
+		top_say(top, "a timeline is begun from a process's own screen: Enter");
+}
+
+/* ---- what is shown, and in which order ---- */
+
+static void key_bars(struct top *top)
+{
+	top->bars = !top->bars;
+	show_tab(top, TAB_GPUS);
+}
+
+static void key_scale(struct top *top)
+{
+	top->scale = (top->scale + 1) % SCALES;
+	top_say(top, "the curves show %u minutes", scale_seconds[top->scale] / 60);
+}
+
+/* What decided before decides between equals. */
+static void sort_by(struct top *top, unsigned column)
+{
+	struct tab_view *view = top_view(top);
+	struct sort_key keys[SORT_KEYS] = { { .column = column } };
+	unsigned n = 1;
+
+	for (unsigned i = 0; i < view->keys_n && n < SORT_KEYS; i++)
+		if (view->keys[i].column != column)
+			keys[n++] = view->keys[i];
+	memcpy(view->keys, keys, sizeof(keys));
+	view->keys_n = n;
+	view->selected_id = 0;
+	view->selected = view->scroll = 0;
+}
+
+static void sort_beside(struct top *top, int by)
+{
+	const struct tab_view *view = top_view(top);
+	int at = by > 0 ? -1 : (int)view->shown_n;
+
+	if (view->shown_n == 0)
+		return;
+	for (unsigned i = 0; view->keys_n > 0 && i < view->shown_n; i++)
+		if (view->shown[i] == view->keys[0].column)
+			at = (int)i;
+	at = (at + by + (int)view->shown_n) % (int)view->shown_n;
+	sort_by(top, view->shown[at]);
+}
+
+static void key_sort_next(struct top *top)
+{
+	sort_beside(top, 1);
+}
+
+static void key_sort_previous(struct top *top)
+{
+	sort_beside(top, -1);
+}
+
+static void key_reverse(struct top *top)
+{
+	struct tab_view *view = top_view(top);
+
+	if (view->keys_n > 0)
+		view->keys[0].reversed = !view->keys[0].reversed;
+}
+
+static void key_types(struct top *top)
+{
+	static const char *const words[TYPES_KINDS] = { "all processes", "processes that compute",
+							"processes that draw" };
+
+	top->types = (top->types + 1) % TYPES_KINDS;
+	top_say(top, "%s", words[top->types]);
+}
+
+static void key_group(struct top *top)
+{
+	enum group_by *by = top->tab == TAB_OWNERS ? &top->owners_by : &top->by;
+
+	*by = (*by + 1) % GROUPS_BY;
+	if (top->tab == TAB_OWNERS && *by == GROUP_NONE)
+		*by = GROUP_NONE + 1;
+	top_say(top, "%s %s", top->tab == TAB_OWNERS ? "added up by" : "grouped by", group_by_name(*by));
+}
+
+static void key_columns(struct top *top)
+{
+	top->mode = MODE_COLUMNS;
+	top->list_selected = 0;
+}
+
+/* ---- time ---- */
+
+static void key_freeze(struct top *top)
+{
+	top->frozen = !top->frozen;
+}
+
+/* Before what is remembered there is what the agent has recorded. */
+static void go_back(struct top *top, int by)
+{
+	int64_t back = (int64_t)top->back + by, most = (int64_t)past_count(top->past) - 1;
+
+	if (top->sample && top->sample->snapshot &&
+	    (top->recorded || (by > 0 && top->back > 0 && back > most))) {
+		top->asked_ns = top->sample->snapshot->real_ns - by * top->period_ns;
+		return;
+	}
+	if (most <= 0) {
+		top_say(top, "nothing earlier is known yet");
+		return;
+	}
+	top->back = (uint32_t)CLAMP(back, INT64_C(0), most);
+	top->frozen = top->back > 0;
+}
+
+static int samples_of_minute(const struct top *top)
+{
+	return (int)MAX(60 * NSEC_PER_SEC / top->period_ns, INT64_C(1));
+}
+
+static void key_earlier(struct top *top)
+{
+	go_back(top, 1);
+}
+
+static void key_later(struct top *top)
+{
+	go_back(top, -1);
+}
+
+static void key_earlier_minute(struct top *top)
+{
+	go_back(top, samples_of_minute(top));
+}
+
+static void key_later_minute(struct top *top)
+{
+	go_back(top, -samples_of_minute(top));
+}
+
+static void key_live(struct top *top)
+{
+	top->back = 0;
+	top->recorded = top->frozen = false;
+	top->asked_ns = 0;
+}
+
+static void key_save_text(struct top *top)
+{
+	top->save_text = true;
+}
+
+static void key_save_svg(struct top *top)
+{
+	top->save_svg = true;
+}
+
+/* ---- what is typed ---- */
+
+static void begin_typing(struct top *top, enum prompt prompt, const char *text)
+{
+	top->prompt = prompt;
+	snprintf(top->typed, sizeof(top->typed), "%s", text);
+}
+
+static void key_filter(struct top *top)
+{
+	begin_typing(top, PROMPT_FILTER, top_view(top)->filter);
+}
+
+static void key_search(struct top *top)
+{
+	begin_typing(top, PROMPT_SEARCH, "");
+}
+
+static bool row_has(const struct top *top, const struct row *row, const char *text)
+{
+	unsigned n;
+	const struct column *columns = tab_columns(top->rows_tab, &n);
+	struct value value;
+
+	if (row->heading)
+		return strcasestr(row->heading, text);
+	for (unsigned i = 0; i < n; i++) {
+		column_text(top->sample, row, &columns[i], &value);
+		if (value.known && strcasestr(value.text, text))
+			return true;
+	}
+	return false;
+}
+
+/* From the row after @from on, and from the beginning again. */
+static void search_from(struct top *top, int from)
+{
+	for (int i = 1; top->search[0] && i <= (int)top->rows.n; i++) {
+		int at = (from + i) % (int)top->rows.n;
+
+		if (row_has(top, &top->rows.list[at], top->search)) {
+			select_row(top, at);
+			return;
+		}
+	}
+	top_say(top, "no row has \"%.80s\"", top->search);
+}
+
+static void key_search_again(struct top *top)
+{
+	search_from(top, top_view(top)->selected);
+}
+
+static void end_typing(struct top *top, bool keep)
+{
+	enum prompt prompt = top->prompt;
+
+	top->prompt = PROMPT_NONE;
+	if (!keep)
+		return;
+	if (prompt == PROMPT_FILTER)
+		snprintf(top_view(top)->filter, FILTER_TEXT, "%s", top->typed);
+	if (prompt != PROMPT_SEARCH)
+		return;
+	snprintf(top->search, sizeof(top->search), "%s", top->typed);
+	search_from(top, -1);
+}
+
+/* The last character of UTF-8 goes as a whole. */
+static void erase_character(char *text)
+{
+	size_t n = strlen(text);
+
+	while (n > 0 && ((unsigned char)text[n - 1] & 0xc0) == 0x80)
+		n--;
+	text[n > 0 ? n - 1 : 0] = '\0';
+}
+
+static void type_character(char *text, size_t size, uint32_t c)
+{
+	char typed[UTF8_TEXT];
+	size_t n = strlen(text);
+
+	canvas_utf8(c, typed);
+	if (n + strlen(typed) < size)
+		strcpy(text + n, typed);
+}
+
+static void take_typed(struct top *top, uint32_t key)
+{
+	if (key == KEY_CODE_ENTER)
+		end_typing(top, true);
+	else if (key == KEY_CODE_ESCAPE)
+		end_typing(top, false);
+	else if (key == KEY_CODE_BACKSPACE)
+		erase_character(top->typed);
+	else if (key >= ' ' && key < KEY_CODE_FIRST && !character_is_unsafe(key))
+		type_character(top->typed, sizeof(top->typed), key);
+}
+
+/* Only "y" is a yes. */
+static void take_confirmation(struct top *top, uint32_t key)
+{
+	top->prompt = PROMPT_NONE;
+	top->mode = MODE_TABLE;
+	if (key == 'y')
+		signals_send(top, (unsigned)top->list_selected);
+	else
+		top_say(top, "nothing was sent");
+}
+
+/* ---- lists ---- */
+
+static void move_in_list(struct top *top, uint32_t key, int n)
+{
+	int by = key == KEY_CODE_UP ? -1 : key == KEY_CODE_DOWN ? 1 : 0;
+
+	top->list_selected = CLAMP(top->list_selected + by, 0, MAX(n - 1, 0));
+}
+
+static void take_signal_key(struct top *top, uint32_t key)
+{
+	move_in_list(top, key, (int)signal_table_n);
+	if (key == KEY_CODE_ENTER)
+		top->prompt = PROMPT_CONFIRM;
+	else if (key == KEY_CODE_ESCAPE || key == 'q')
+		top->mode = MODE_TABLE;
+}
+
+/* Where a column stands among those that are shown; -1: it is not. */
+static int column_place(const struct tab_view *view, unsigned column)
+{
+	for (unsigned i = 0; i < view->shown_n; i++)
+		if (view->shown[i] == column)
+			return (int)i;
+	return -1;
+}
+
+static void toggle_column(struct tab_view *view, unsigned column)
+{
+	int at = column_place(view, column);
+
+	if (at < 0 && view->shown_n < TAB_COLUMNS_MAX) {
+		view->shown[view->shown_n++] = column;
+	} else if (at >= 0 && view->shown_n > 1) {
+		view->shown_n--;
+		memmove(&view->shown[at], &view->shown[at + 1],
+			(view->shown_n - (unsigned)at) * sizeof(view->shown[0]));
+	}
+}
+
+static void shift_column(struct tab_view *view, unsigned column, int by)
+{
+	int at = column_place(view, column), to = at + by;
+
+	if (at < 0 || to < 0 || to >= (int)view->shown_n)
+		return;
+	view->shown[at] = view->shown[to];
+	view->shown[to] = column;
+}
+
+static void take_column_key(struct top *top, uint32_t key)
+{
+	unsigned n, column;
+
+	tab_columns(top_table(top), &n);
+	move_in_list(top, key, (int)n);
+	column = (unsigned)top->list_selected;
+	if (n > 0 && key == ' ')
+		toggle_column(top_view(top), column);
+	else if (n > 0 && (key == KEY_CODE_LEFT || key == '-'))
+		shift_column(top_view(top), column, -1);
+	else if (n > 0 && (key == KEY_CODE_RIGHT || key == '+'))
+		shift_column(top_view(top), column, 1);
+	else if (key == KEY_CODE_ENTER || key == KEY_CODE_ESCAPE || key == 'c' || key == 'q')
+		top->mode = MODE_TABLE;
+}
+
+/* ---- all ---- */
+
+const struct key_description key_table[] = {
+#define KEY(code_, name_, act_, help_) { code_, name_, help_, key_##act_ },
+#include "cmd/top/keys.def"
+#undef KEY
+};
+const unsigned key_table_n = ARRAY_SIZE(key_table);
+
+static void take_key(struct top *top, uint32_t key)
+{
+	if (key >= '0' && key <= '9') {
+		show_tab(top, (enum tab)((key - '0' + 9) % 10));
+		return;
+	}
+	for (unsigned i = 0; i < key_table_n; i++)
+		if (key_table[i].key == key) {
+			key_table[i].act(top);
+			return;
+		}
+}
+
+static void take_click(struct top *top, const struct event *event, int columns)
+{
+	const struct tab_view *view = top_view(top);
+	enum tab tab;
+
+	if (event->row == top->tabs_row) {
+		tab = draw_tab_at(top, columns, event->column);
+		if (tab != TABS)
+			show_tab(top, tab);
+		return;
+	}
+	if (top->mode != MODE_TABLE || event->row < top->table_row ||
+	    event->row >= top->table_row + top->table_rows)
+		return;
+	/* Where the selected row is clicked again, its process is meant. */
+	if (view->selected_id && view->selected == view->scroll + event->row - top->table_row)
+		key_enter(top);
+	else
+		select_row(top, view->scroll + event->row - top->table_row);
+}
+
+void keys_take(struct top *top, const struct event *event, int columns)
+{
+	top->message[0] = '\0';
+	if (event->type == EVENT_WHEEL)
+		move(top, event->wheel);
+	else if (event->type == EVENT_CLICK)
+		take_click(top, event, columns);
+	if (event->type != EVENT_KEY)
+		return;
+	if (top->prompt == PROMPT_CONFIRM)
+		take_confirmation(top, event->key);
+	else if (top->prompt != PROMPT_NONE)
+		take_typed(top, event->key);
+	else if (top->mode == MODE_HELP)
+		top->mode = MODE_TABLE;
+	else if (top->mode == MODE_COLUMNS)
+		take_column_key(top, event->key);
+	else if (top->mode == MODE_SIGNALS)
+		take_signal_key(top, event->key);
+	else
+		take_key(top, event->key);
+}

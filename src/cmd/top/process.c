@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A process's own screen: curves, then all that is known of it, in lines that scroll. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cmd/top/draw.h"
+#include "cmd/top/value.h"
+#include "screen/sparkline.h"
+#include "view/number.h"
+
+enum { LINES_MAX = 400, LINE_TEXT = 200, LISTED = 15, CURVE_NAME = 10, CURVE_FIGURE = 12 };
+
+struct lines {
+	int n;
+	struct {
+		enum role role;
+		char text[LINE_TEXT];
+	} list[LINES_MAX];
+};
+
+static void say_line(struct lines *lines, enum role role, const char *fmt, ...) _printf_(3, 4);
+
+static void say_line(struct lines *lines, enum role role, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (lines->n == LINES_MAX)
+		return;
+	lines->list[lines->n].role = role;
+	va_start(ap, fmt);
+	vsnprintf(lines->list[lines->n].text, LINE_TEXT, fmt, ap);
+	va_end(ap);
+	lines->n++;
+}
+
+/* ---- curves ---- */
+
+struct process_curve {
+	const struct trail *trail;
+	enum trail_figure figure;
+	int64_t end_ns, window_ns;
+	double whole; /* what a full column is */
+};
+
+static double curve_share(const void *userdata, int i, int n)
+{
+	const struct process_curve *curve = userdata;
+	double v = trail_mean(curve->trail, curve->figure, curve->end_ns, curve->window_ns, i, n);
+
+	return v < 0 ? -1 : v / curve->whole;
+}
+
+/* Two rows each: name and newest figure, and the curve beside them. What is not known has none. */
+static int draw_curves(const struct top *top, struct canvas *canvas, int row, const struct row *shown)
+{
+	static const struct {
+		const char *name, *unit;
+		enum trail_figure figure;
+		double whole, scale; /* whole 0: the highest */
+	} curves[] = {
+		{ "GPU", " %", TRAIL_UTILIZATION, 1, 100 },
+		{ "GPU MEM", " %", TRAIL_MEMORY, 1, 100 },
+		{ "CPU", " %", TRAIL_CORES, 0, 100 },
+		{ "LAUNCHES", "/s", TRAIL_LAUNCHES, 0, 1 },
+	};
+	char key[TRAIL_KEY];
+	int at = row, left = CURVE_NAME + CURVE_FIGURE;
+
+	if (!shown->process)
+		return row;
+	trail_key_of_process(top->sample->snapshot, shown->process, key);
+	for (size_t i = 0; i < ARRAY_SIZE(curves); i++) {
+		struct process_curve curve = { .trail = trails_find(top->trails, key),
+					       .figure = curves[i].figure,
+					       .end_ns = top->sample->mono_ns,
+					       .window_ns = scale_seconds[top->scale] * NSEC_PER_SEC };
+		double highest = trail_highest(curve.trail, curve.figure), newest;
+
+		if (highest < 0)
+			continue;
+		curve.whole = curves[i].whole > 0 ? curves[i].whole : MAX(highest, 1.0);
+		newest = curve_share(&curve, 59, 60) * curve.whole;
+		canvas_text(canvas, at, 0, CURVE_NAME, ROLE_DIM, curves[i].name);
+		if (newest >= 0)
+			canvas_textf(canvas, at + 1, 0, left - 1, ROLE_HEAD, "%.0f%s",
+				     newest * curves[i].scale, curves[i].unit);
+		sparkline_draw(canvas, at, left, 2, canvas->columns - left, ROLE_ACCENT, curve_share, &curve);
+		at += 2;
+	}
+	return at;
+}
+
+/* ---- lines ---- */
+
+/* All columns of a process, spare ones too, so that nothing that is known of it is missing here. */
+static void add_figures(const struct top *top, const struct row *shown, struct lines *lines)
+{
+	unsigned n;
+	const struct column *columns = tab_columns(TAB_PROCESSES, &n);
+	char line[LINE_TEXT] = "";
+	size_t used = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct value value;
+
+		column_text(top->sample, shown, &columns[i], &value);
+		if (!value.known)
+			continue;
+		if (used + strlen(columns[i].title) + strlen(value.text) + 6 > 110) {
+			say_line(lines, ROLE_TEXT, "%s", line);
+			used = 0;
+		}
+		used += (size_t)snprintf(line + used, sizeof(line) - used, "%s %.80s   ", columns[i].title,
+					 value.text);
+		used = MIN(used, sizeof(line) - 1);
+	}
+	if (used > 0)
+		say_line(lines, ROLE_TEXT, "%s", line);
+}
+
+/* What its own calls say that it holds. */
+static void add_ledger(const struct row *shown, struct lines *lines)
+{
+	const json_t *memory = member_at(shown->object, "cuda.memory_bytes"), *leaked;
+	const char *kind;
+	json_t *bytes;
+	char text[BYTES_TEXT];
+	bool any = false;
+
+	json_object_foreach((json_t *)(uintptr_t)memory, kind, bytes) {
+		if (!json_is_number(bytes) || json_number_value(bytes) == 0)
+			continue;
+		if (!any)
+			say_line(lines, ROLE_HEAD, "Memory by its CUDA calls");
+		any = true;
+		bytes_text(json_number_value(bytes), text);
+		say_line(lines, ROLE_TEXT, "  %-12.20s %s", kind, text);
+	}
+	leaked = member_at(shown->object, "cuda.leaked_bytes_total");
+	if (json_number_value(leaked) > 0) {
+		bytes_text(json_number_value(leaked), text);
+		say_line(lines, ROLE_WARN, "  never freed  %s", text);
+	}
+}
+
+/* The element of a page's list that is this process's. */
+static const json_t *of_process(const struct top *top, enum page page, const char *path)
+{
+	const json_t *list = member_at(top->sample->pages[page], path);
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+		if (json_integer_value(json_object_get(one, "pid")) == (json_int_t)top->process.pid)
+			return one;
+	return NULL;
+}
+
+/* A list as a small table of its tab's columns. */
+static void add_list(const struct top *top, struct lines *lines, const char *title, enum tab tab,
+		     const json_t *parent, const char *path)
+{
+	const json_t *list = member_at(parent, path);
+	unsigned n;
+	const struct column *columns = tab_columns(tab, &n);
+	json_t *one;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return;
+	say_line(lines, ROLE_HEAD, "%s", title);
+	json_array_foreach(list, i, one) {
+		const struct row row = { .object = one, .parent = parent };
+		char line[LINE_TEXT] = "  ";
+		size_t used = 2;
+
+		if (i == LISTED) {
+			say_line(lines, ROLE_DIM, "  and %zu more", json_array_size(list) - LISTED);
+			break;
+		}
+		for (unsigned k = 0; k < n && used + 1 < sizeof(line); k++) {
+			struct value value;
+
+			if (columns[k].path && columns[k].path[0] == '^')
+				continue;
+			column_text(top->sample, &row, &columns[k], &value);
+			/* A negative width is to the left. */
+			used += (size_t)snprintf(line + used, sizeof(line) - used, "%*.60s ",
+						 column_is_right(&columns[k]) ? (int)columns[k].width :
+										-(int)columns[k].width,
+						 value.text);
+			used = MIN(used, sizeof(line) - 1);
+		}
+		say_line(lines, ROLE_TEXT, "%s", line);
+	}
+}
+
+static void add_findings(const struct top *top, struct lines *lines)
+{
+	json_t *one;
+	size_t i;
+	bool any = false;
+
+	json_array_foreach(json_object_get(top->sample->pages[PAGE_FINDINGS], "findings"), i, one) {
+		const char *title = json_string_value(json_object_get(one, "title"));
+		const char *remedy = json_string_value(json_object_get(one, "remedy"));
+
+		if (json_integer_value(json_object_get(one, "pid")) != (json_int_t)top->process.pid)
+			continue;
+		if (!any)
+			say_line(lines, ROLE_HEAD, "Findings");
+		any = true;
+		say_line(lines, json_is_true(json_object_get(one, "active")) ? ROLE_WARN : ROLE_DIM,
+			 "  %.90s: %.90s", title ? title : "-", remedy ? remedy : "-");
+	}
+}
+
+static void make_lines(const struct top *top, const struct row *shown, struct lines *lines)
+{
+	const json_t *trace = of_process(top, PAGE_TRACE, "trace.processes");
+
+	add_figures(top, shown, lines);
+	add_findings(top, lines);
+	add_ledger(shown, lines);
+	add_list(top, lines, "CUDA calls", TAB_CALLS, trace, "calls");
+	add_list(top, lines, "Kernels", TAB_KERNELS, of_process(top, PAGE_KERNELS, "kernels.processes"),
+		 "kernels");
+	add_list(top, lines, "Collectives", TAB_COLLECTIVES, trace, "nccl.operations");
+	add_list(top, lines, "Operators", TAB_OPERATORS, trace, "torch.operators");
+	if (!trace)
+		say_line(lines, ROLE_DIM,
+			 "No calls and kernels: an agent traces them (trace.enabled), gpusonde doctor --pid "
+			 "%" PRIu32 " says what can be seen",
+			 top->process.pid);
+}
+
+void draw_process(struct top *top, struct canvas *canvas, int row, int rows)
+{
+	static struct lines lines; /* of the only screen; too large for the stack */
+	int end = row + rows, first;
+	struct row shown;
+
+	canvas_textf(canvas, row, 0, canvas->columns, ROLE_HEAD, "Process %" PRIu32 "  %s", top->process.pid,
+		     top->process.comm);
+	row++;
+	if (!top_find_process(top, &shown)) {
+		canvas_text(canvas, row, 0, canvas->columns, ROLE_WARN,
+			    top->back > 0 ? "It did not use this GPU then." : "It has ended. Esc: back");
+		return;
+	}
+	row = draw_curves(top, canvas, row, &shown);
+	lines.n = 0;
+	make_lines(top, &shown, &lines);
+	top->process_scroll = CLAMP(top->process_scroll, 0, MAX(lines.n - (end - row), 0));
+	top->table_rows = MAX(end - row, 1);
+	first = top->process_scroll;
+	for (int i = first; i < lines.n && row < end; i++, row++)
+		canvas_text(canvas, row, 0, canvas->columns, lines.list[i].role, lines.list[i].text);
+}

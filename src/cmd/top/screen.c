@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The screen as a whole, its last line, and the lists that are chosen from. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/top/draw.h"
+#include "cmd/top/keys.h"
+#include "cmd/top/signals.h"
+#include "view/groups.h"
+
+enum { NAME_WIDTH = 12, LEAST_TABLE = 5 };
+
+void draw_help(struct canvas *canvas, int row, int rows)
+{
+	int half = (canvas->columns - 2) / 2, at = 0;
+	/* Two columns where one does not have the room. */
+	bool two = false;
+	int lines = 0;
+
+	for (unsigned i = 0; i < key_table_n; i++)
+		lines += key_table[i].help[0] != '\0';
+	two = lines > rows - 2;
+	for (unsigned i = 0; i < key_table_n; i++) {
+		const struct key_description *key = &key_table[i];
+		int per = two ? (lines + 1) / 2 : lines, column, width;
+
+		if (!key->help[0])
+			continue;
+		column = two && at >= per ? half + 2 : 0;
+		width = two ? half : canvas->columns;
+		if (at % per < rows - 1) {
+			canvas_text(canvas, row + at % per, column, NAME_WIDTH - 2, ROLE_ACCENT, key->name);
+			canvas_text(canvas, row + at % per, column + NAME_WIDTH, width - NAME_WIDTH,
+				    ROLE_TEXT, key->help);
+		}
+		at++;
+	}
+}
+
+void draw_columns(const struct top *top, struct canvas *canvas, int row, int rows)
+{
+	const struct tab_view *view = &top->views[top_table(top)];
+	unsigned n;
+	const struct column *columns = tab_columns(top_table(top), &n);
+	int first = MAX(top->list_selected - (rows - 3), 0);
+
+	canvas_text(canvas, row, 0, canvas->columns, ROLE_HEAD,
+		    "Space: shown or not; Left, Right: further to the left, to the right; Enter: done");
+	for (int i = first; i < (int)n && i - first < rows - 2; i++) {
+		unsigned place = 0;
+
+		for (unsigned k = 0; k < view->shown_n; k++)
+			place = view->shown[k] == (unsigned)i ? k + 1 : place;
+		if (place)
+			canvas_textf(canvas, row + 1 + i - first, 0, 5, ROLE_GOOD, "[%u]", place);
+		else
+			canvas_text(canvas, row + 1 + i - first, 0, 5, ROLE_DIM, "[ ]");
+		canvas_text(canvas, row + 1 + i - first, 6, canvas->columns - 6, ROLE_TEXT, columns[i].title);
+		if (i == top->list_selected)
+			canvas_reverse(canvas, row + 1 + i - first, 0, MIN(canvas->columns, 30));
+	}
+}
+
+void draw_signals(const struct top *top, struct canvas *canvas, int row, int rows)
+{
+	canvas_textf(canvas, row, 0, canvas->columns, ROLE_HEAD,
+		     "A signal to process %" PRIu32 " (%s): Enter chooses, Esc leaves", top->process.pid,
+		     top->process.comm);
+	for (int i = 0; i < (int)signal_table_n && i < rows - 1; i++) {
+		canvas_text(canvas, row + 1 + i, 0, NAME_WIDTH, ROLE_TEXT, signal_table[i].name);
+		canvas_text(canvas, row + 1 + i, NAME_WIDTH, canvas->columns, ROLE_DIM, signal_table[i].what);
+		if (i == top->list_selected)
+			canvas_reverse(canvas, row + 1 + i, 0, MIN(canvas->columns, 40));
+	}
+}
+
+/* ---- the last line ---- */
+
+static void draw_typed(const struct top *top, struct canvas *canvas, int row)
+{
+	const char *name = top->prompt == PROMPT_FILTER ? "filter" : "search";
+	int at = canvas_textf(canvas, row, 0, canvas->columns, ROLE_ACCENT, "%s: ", name);
+
+	at += canvas_text(canvas, row, at, canvas->columns - at, ROLE_TEXT, top->typed);
+	canvas_reverse(canvas, row, at, 1);
+	if (top->prompt == PROMPT_FILTER && top->rows.bad_filter)
+		canvas_text(canvas, row, at + 2, canvas->columns - at - 2, ROLE_WARN,
+			    "no such column here: taken as a text");
+}
+
+/* What makes that not all rows are seen, or not in the usual way. */
+static void view_text(const struct top *top, char *text, size_t size)
+{
+	const struct tab_view *view = &top->views[top->rows_tab];
+	bool processes = top->rows_tab == TAB_PROCESSES;
+	size_t used = 0;
+
+	text[0] = '\0';
+	if (view->filter[0])
+		used += (size_t)snprintf(text, size, "filter \"%.60s\" ", view->filter);
+	if (processes && top->types != TYPES_ALL && used < size)
+		used += (size_t)snprintf(text + used, size - used, "%s only ",
+					 top->types == TYPES_COMPUTE ? "compute" : "graphics");
+	if (top->rows_tab == TAB_OWNERS && used < size)
+		snprintf(text + used, size - used, "by %s ", group_by_name(top->owners_by));
+	else if (processes && top->by != GROUP_NONE && used < size)
+		snprintf(text + used, size - used, "by %s ", group_by_name(top->by));
+}
+
+void draw_status(const struct top *top, struct canvas *canvas)
+{
+	int row = canvas->rows - 1, at = 0;
+	const struct sample *sample = top->sample;
+	char view[160];
+
+	if (top->prompt == PROMPT_CONFIRM) {
+		canvas_textf(canvas, row, 0, canvas->columns, ROLE_WARN,
+			     "Send %s to process %" PRIu32 " (%s)? y: yes, any other key: no",
+			     signal_table[top->list_selected].name, top->process.pid, top->process.comm);
+		return;
+	}
+	if (top->prompt != PROMPT_NONE) {
+		draw_typed(top, canvas, row);
+		return;
+	}
+	if (top->message[0]) {
+		canvas_text(canvas, row, 0, canvas->columns, ROLE_ACCENT, top->message);
+		return;
+	}
+	view_text(top, view, sizeof(view));
+	at += canvas_text(canvas, row, at, canvas->columns, ROLE_WARN, view);
+	at += canvas_text(
+		canvas, row, at, canvas->columns - at, ROLE_DIM,
+		top->mode == MODE_HELP    ? "any key: back" :
+		top->mode == MODE_PROCESS ? "Esc back  k signal  t timeline  w scale  Space freeze" :
+					    "h help  q quit  Tab next  Enter process  f filter  > sort");
+	if (sample && sample->note[0] && at + 4 < canvas->columns)
+		canvas_textf(canvas, row, at, canvas->columns - at, ROLE_WARN, "   %s", sample->note);
+}
+
+/* ---- all ---- */
+
+static void draw_gpus(struct top *top, struct canvas *canvas, int row, int rows)
+{
+	int below = CLAMP(rows / 3, (int)LEAST_TABLE, 12), used;
+
+	used = draw_bars(top, canvas, row, MAX(rows - below, 1));
+	if (rows - used > 2)
+		draw_table(top, canvas, row + used, rows - used);
+}
+
+static void draw_tab(struct top *top, struct canvas *canvas, int row, int rows)
+{
+	bool any = top->sample && top->sample->snapshot;
+
+	if (!any)
+		return;
+	if (top->tab == TAB_TOPOLOGY)
+		draw_topology(top, canvas, row, rows);
+	else if (top->tab == TAB_GPUS && top->bars)
+		draw_gpus(top, canvas, row, rows);
+	else
+		draw_table(top, canvas, row, rows);
+}
+
+void draw_screen(struct top *top, struct canvas *canvas)
+{
+	int row, rows;
+
+	canvas_clear(canvas);
+	top->table_rows = 0;
+	row = draw_header(top, canvas);
+	rows = MAX(canvas->rows - row - 1, 0);
+	switch (top->mode) {
+	case MODE_TABLE:
+		draw_tab(top, canvas, row, rows);
+		break;
+	case MODE_PROCESS:
+		draw_process(top, canvas, row, rows);
+		break;
+	case MODE_HELP:
+		draw_help(canvas, row, rows + 1);
+		break;
+	case MODE_COLUMNS:
+		draw_columns(top, canvas, row, rows + 1);
+		break;
+	case MODE_SIGNALS:
+		draw_signals(top, canvas, row, rows);
+		break;
+	}
+	draw_status(top, canvas);
+}

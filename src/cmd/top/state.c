@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/top/state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const unsigned scale_seconds[SCALES] = { 60, 120, 300, 900 };
+
+static void init_view(struct top *top, enum tab tab)
+{
+	struct tab_view *view = &top->views[tab];
+	unsigned n;
+	const struct column *columns = tab_columns(tab, &n);
+
+	for (unsigned i = 0; i < n && i < TAB_COLUMNS_MAX; i++)
+		if (!columns[i].spare)
+			view->shown[view->shown_n++] = i;
+}
+
+/* Sorts by a column from the beginning. */
+static void sort_by(struct top *top, enum tab tab, const char *title)
+{
+	unsigned n;
+	const struct column *columns = tab_columns(tab, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (STRV_EQ(columns[i].title, title)) {
+			top->views[tab].keys[0] = (struct sort_key){ .column = i };
+			top->views[tab].keys_n = 1;
+		}
+}
+
+void top_init(struct top *top)
+{
+	top->bars = true;
+	top->scale = 1;
+	top->owners_by = GROUP_CONTAINER;
+	for (unsigned i = 0; i < TABS; i++)
+		init_view(top, (enum tab)i);
+	sort_by(top, TAB_OWNERS, "GPU MEM");
+	sort_by(top, TAB_CALLS, "TOTAL");
+	sort_by(top, TAB_KERNELS, "TIME");
+	sort_by(top, TAB_COLLECTIVES, "IN CALLS");
+	sort_by(top, TAB_OPERATORS, "TIME");
+	sort_by(top, TAB_FINDINGS, "NOW");
+	sort_by(top, TAB_EVENTS, "TIME");
+	top->views[TAB_EVENTS].keys[0].reversed = true; /* the newest first */
+}
+
+void top_done(struct top *top)
+{
+	tab_rows_done(&top->rows);
+	sample_free(top->sample);
+	trails_free(top->trails);
+	past_free(top->past);
+}
+
+enum tab top_table(const struct top *top)
+{
+	return top->tab == TAB_GPUS && top->bars ? TAB_PROCESSES : top->tab;
+}
+
+struct tab_view *top_view(struct top *top)
+{
+	return &top->views[top_table(top)];
+}
+
+/* Rows come and go: what was selected stays so where it is now. */
+static void keep_selection(struct top *top)
+{
+	struct tab_view *view = top_view(top);
+
+	for (uint32_t i = 0; view->selected_id && i < top->rows.n; i++)
+		if (row_id(&top->rows.list[i]) == view->selected_id) {
+			view->selected = (int)i;
+			return;
+		}
+	view->selected = CLAMP(view->selected, 0, MAX((int)top->rows.n - 1, 0));
+}
+
+void top_make_rows(struct top *top)
+{
+	const struct tab_view *view = top_view(top);
+	struct rows_wanted wanted = { .tab = top_table(top), .types = top->types, .by = top->by };
+
+	tab_rows_done(&top->rows);
+	top->rows_tab = wanted.tab;
+	if (!top->sample || wanted.tab == TAB_TOPOLOGY)
+		return;
+	if (wanted.tab == TAB_OWNERS)
+		wanted.by = top->owners_by;
+	snprintf(wanted.filter, sizeof(wanted.filter), "%s",
+		 top->prompt == PROMPT_FILTER ? top->typed : view->filter);
+	wanted.keys_n = view->keys_n;
+	for (unsigned i = 0; i < view->keys_n; i++)
+		wanted.keys[i] = view->keys[i];
+	if (tab_rows_make(top->sample, &wanted, &top->rows) < 0)
+		top_say(top, "out of memory");
+	keep_selection(top);
+}
+
+unsigned top_pages(const struct top *top)
+{
+	unsigned pages = 1u << tabs[top->tab].page;
+
+	if (top->mode == MODE_PROCESS)
+		pages |= 1u << PAGE_TRACE | 1u << PAGE_KERNELS | 1u << PAGE_FINDINGS;
+	return pages;
+}
+
+const struct row *top_selected(const struct top *top)
+{
+	int selected = top->views[top->rows_tab].selected;
+
+	return selected >= 0 && selected < (int)top->rows.n ? &top->rows.list[selected] : NULL;
+}
+
+void top_say(struct top *top, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(top->message, sizeof(top->message), fmt, ap);
+	va_end(ap);
+}
+
+bool top_find_process(const struct top *top, struct row *ret_row)
+{
+	const struct snapshot *s = top->sample ? top->sample->snapshot : NULL;
+	const json_t *list = top->sample ? json_object_get(top->sample->pages[PAGE_NODE], "processes") : NULL;
+	json_t *object;
+	size_t i;
+
+	json_array_foreach(list, i, object) {
+		if (json_integer_value(json_object_get(object, "pid")) != (json_int_t)top->process.pid ||
+		    !STRV_EQ(text_member(object, "first_seen"), top->process.first_seen) ||
+		    !STRV_EQ(text_member(object, "uuid"), top->process.uuid))
+			continue;
+		*ret_row = (struct row){ .object = object };
+		for (uint32_t k = 0; s && k < s->processes_n && !ret_row->process; k++)
+			if (s->processes[k].id.pid == top->process.pid &&
+			    STRV_EQ(s->entities[s->processes[k].entity].id.uuid, top->process.uuid))
+				ret_row->process = &s->processes[k];
+		return true;
+	}
+	return false;
+}

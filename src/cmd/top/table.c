@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/top/draw.h"
+#include "view/names.h"
+#include "view/number.h"
+
+enum { GAP = 1, TEXT_LEAST = 10, HEADING_INDENT = 2 };
+
+/* The columns that are drawn, and how wide. */
+struct layout {
+	const struct column *columns;
+	unsigned n, which[TAB_COLUMNS_MAX];
+	int widths[TAB_COLUMNS_MAX];
+};
+
+static int least_width(const struct column *column)
+{
+	return column->kind == KIND_TEXT ? MIN((int)column->width, (int)TEXT_LEAST) : (int)column->width;
+}
+
+static int row_width(const struct layout *layout, bool least)
+{
+	int width = 0;
+
+	for (unsigned i = 0; i < layout->n; i++)
+		width += (least ? least_width(&layout->columns[layout->which[i]]) : layout->widths[i]) + GAP;
+	return width - GAP;
+}
+
+static void remove_column(struct layout *layout, unsigned at)
+{
+	layout->n--;
+	for (unsigned i = at; i < layout->n; i++) {
+		layout->which[i] = layout->which[i + 1];
+		layout->widths[i] = layout->widths[i + 1];
+	}
+}
+
+/* The one that can be missed most; n: all are needed. */
+static unsigned most_dispensable(const struct layout *layout)
+{
+	unsigned found = layout->n, drop = 0;
+
+	for (unsigned i = 0; i < layout->n; i++)
+		if (layout->columns[layout->which[i]].drop > drop) {
+			drop = layout->columns[layout->which[i]].drop;
+			found = i;
+		}
+	return found;
+}
+
+static unsigned widest_text(const struct layout *layout)
+{
+	unsigned found = layout->n;
+
+	for (unsigned i = 0; i < layout->n; i++) {
+		const struct column *column = &layout->columns[layout->which[i]];
+
+		if (column->kind == KIND_TEXT && layout->widths[i] > least_width(column) &&
+		    (found == layout->n || layout->widths[i] > layout->widths[found]))
+			found = i;
+	}
+	return found;
+}
+
+/* Texts shrink first; what is wider than the screen even then goes. What is left over is the last text's. */
+static void arrange(const struct top *top, int columns, struct layout *ret_layout)
+{
+	const struct tab_view *view = &top->views[top->rows_tab];
+	struct layout layout = { .n = view->shown_n };
+	unsigned all, at;
+
+	layout.columns = tab_columns(top->rows_tab, &all);
+	for (unsigned i = 0; i < view->shown_n; i++) {
+		layout.which[i] = view->shown[i];
+		layout.widths[i] = (int)layout.columns[view->shown[i]].width;
+	}
+	while (row_width(&layout, true) > columns && (at = most_dispensable(&layout)) < layout.n)
+		remove_column(&layout, at);
+	while (row_width(&layout, false) > columns && (at = widest_text(&layout)) < layout.n)
+		layout.widths[at]--;
+	for (unsigned i = layout.n; i-- > 0;)
+		if (layout.columns[layout.which[i]].kind == KIND_TEXT) {
+			layout.widths[i] += MAX(columns - row_width(&layout, false), 0);
+			break;
+		}
+	*ret_layout = layout;
+}
+
+/* The title of what decides the order says so, and in which direction. */
+static void draw_titles(const struct top *top, struct canvas *canvas, int row, const struct layout *layout)
+{
+	const struct tab_view *view = &top->views[top->rows_tab];
+	int at = 0;
+
+	canvas_role(canvas, row, ROLE_HEAD);
+	for (unsigned i = 0; i < layout->n; i++) {
+		const struct column *column = &layout->columns[layout->which[i]];
+		bool sorted = view->keys_n > 0 && view->keys[0].column == layout->which[i];
+		bool up = sorted && view->keys[0].reversed == column_is_right(column);
+		char title[48];
+
+		snprintf(title, sizeof(title), "%s%s", column->title,
+			 !sorted       ? "" :
+			 canvas->ascii ? (up ? "^" : "v") :
+					 (up ? "\u25b4" : "\u25be"));
+		if (column_is_right(column))
+			canvas_right(canvas, row, at, layout->widths[i], ROLE_HEAD, title);
+		else
+			canvas_text(canvas, row, at, layout->widths[i], ROLE_HEAD, title);
+		if (sorted)
+			canvas_reverse(canvas, row, at, layout->widths[i]);
+		at += layout->widths[i] + GAP;
+	}
+}
+
+static void draw_heading(struct canvas *canvas, int row, const struct row *heading)
+{
+	int at = canvas_textf(canvas, row, 0, canvas->columns, ROLE_ACCENT, "%s ", heading->heading);
+
+	canvas_textf(canvas, row, at, canvas->columns - at, ROLE_DIM, "(%" PRIu32 ")", heading->members);
+}
+
+static void draw_row(const struct top *top, struct canvas *canvas, int row, const struct layout *layout,
+		     const struct row *shown)
+{
+	int at = 0;
+
+	if (shown->heading) {
+		draw_heading(canvas, row, shown);
+		return;
+	}
+	for (unsigned i = 0; i < layout->n; i++) {
+		const struct column *column = &layout->columns[layout->which[i]];
+		struct value value;
+
+		column_text(top->sample, shown, column, &value);
+		if (column_is_right(column))
+			canvas_right(canvas, row, at, layout->widths[i], value.role, value.text);
+		else
+			canvas_text(canvas, row, at, layout->widths[i], value.role, value.text);
+		at += layout->widths[i] + GAP;
+	}
+}
+
+/* Why there is nothing, within the rows. */
+static void draw_nothing(const struct top *top, struct canvas *canvas, int row, int rows)
+{
+	const struct tab_view *view = &top->views[top->rows_tab];
+	const char *text = tabs[top->rows_tab].nothing;
+	char mismatch[2 * FILTER_TEXT];
+
+	if (!top->sample)
+		return;
+	if ((top->back > 0 || top->recorded) && tabs[top->rows_tab].page != PAGE_NODE)
+		text = "Of earlier times, GPUs and processes alone are kept: L goes back to now.";
+	if (top->rows.all > 0) {
+		snprintf(mismatch, sizeof(mismatch),
+			 "None of %" PRIu32 " match%s%s: f changes what is shown.", top->rows.all,
+			 view->filter[0] ? " " : "", view->filter);
+		text = mismatch;
+	}
+	for (int i = 0; i < rows && *text; i++) {
+		int width = 0, n = 0, word = 0;
+
+		while (text[n] && width < canvas->columns) {
+			if (text[n] == ' ')
+				word = n;
+			width++;
+			n++;
+		}
+		n = text[n] && word > 0 ? word : n;
+		canvas_textf(canvas, row + i, 0, canvas->columns, ROLE_DIM, "%.*s", n, text);
+		text += n + (text[n] == ' ');
+	}
+}
+
+void draw_table(struct top *top, struct canvas *canvas, int row, int rows)
+{
+	struct tab_view *view = &top->views[top->rows_tab];
+	struct layout layout;
+
+	arrange(top, canvas->columns, &layout);
+	draw_titles(top, canvas, row, &layout);
+	top->table_row = row + 1;
+	top->table_rows = MAX(rows - 1, 0);
+	if (top->rows.n == 0) {
+		draw_nothing(top, canvas, row + 1, top->table_rows);
+		return;
+	}
+	view->scroll = CLAMP(view->scroll, 0, MAX((int)top->rows.n - top->table_rows, 0));
+	if (view->selected < view->scroll)
+		view->scroll = view->selected;
+	if (top->table_rows > 0 && view->selected >= view->scroll + top->table_rows)
+		view->scroll = view->selected - top->table_rows + 1;
+	for (int i = 0; i < top->table_rows && view->scroll + i < (int)top->rows.n; i++) {
+		draw_row(top, canvas, row + 1 + i, &layout, &top->rows.list[view->scroll + i]);
+		if (view->scroll + i == view->selected && view->selected_id)
+			canvas_reverse(canvas, row + 1 + i, 0, canvas->columns);
+	}
+}
+
+void draw_topology(const struct top *top, struct canvas *canvas, int row, int rows)
+{
+	const struct snapshot *s = top->sample ? top->sample->snapshot : NULL;
+	int n = s ? (int)s->topology_n : 0;
+
+	if (n == 0) {
+		canvas_text(canvas, row, 0, canvas->columns, ROLE_DIM, tabs[TAB_TOPOLOGY].nothing);
+		return;
+	}
+	for (int k = 0; k < n; k++)
+		canvas_textf(canvas, row, 7 + k * 5, 4, ROLE_HEAD, "%d", k);
+	for (int i = 0; i < n && i + 1 < rows; i++) {
+		canvas_textf(canvas, row + 1 + i, 0, 6, ROLE_HEAD, "GPU %d", i);
+		for (int k = 0; k < n; k++) {
+			char text[8];
+
+			link_text(s->topology[i][k], s->topology_nvlinks[i][k], text);
+			canvas_text(canvas, row + 1 + i, 7 + k * 5, 4,
+				    strncmp(text, "NV", 2) == 0 ? ROLE_GOOD : ROLE_TEXT,
+				    i == k  ? "X" :
+				    text[0] ? text :
+					      "-");
+		}
+	}
+	if (n + 2 < rows)
+		canvas_text(canvas, row + n + 2, 0, canvas->columns, ROLE_DIM,
+			    "NV#: so many NVLinks. PIX, PXB, PHB: PCIe switches, a host bridge. NODE, SYS: "
+			    "within, between NUMA nodes.");
+}

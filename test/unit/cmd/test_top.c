@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Screens of "gpusonde top" from hand-made nodes, without a terminal: compared with test/unit/cmd/screens.
+ * With GPUSONDE_TEST_UPDATE set they are written there, and docs/top.svg with them: look at the difference.
+ */
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "cmd/top/draw.h"
+#include "cmd/top/keys.h"
+#include "cmd/top/settings.h"
+#include "view/fixture.h"
+#include "screen/export.h"
+#include "view/view.h"
+
+enum { FILE_BYTES = 1 << 20, MOMENTS = 120 };
+
+static struct top top;
+static struct canvas canvas;
+
+static struct snapshot *node_of(const char *fixture)
+{
+	return STRV_EQ(fixture, "small")  ? fixture_small() :
+	       STRV_EQ(fixture, "full")   ? fixture_full() :
+	       STRV_EQ(fixture, "traced") ? fixture_traced() :
+					    fixture_empty();
+}
+
+/* The fixture has numbers that tell rows apart; people look at pictures of a GPU. */
+static void make_plausible(json_t *gpu, int i)
+{
+	static const struct {
+		const char *path;
+		double first, step;
+	} numbers[] = {
+		{ "utilization_ratio.gpu", 0.97, -0.11 },
+		{ "memory_total_bytes", 85520809984, 0 },
+		{ "memory_used_bytes", 75e9, -6e9 },
+		{ "power_watts", 688, -55 },
+		{ "power_limit_watts.enforced", 700, 0 },
+		{ "temperature_celsius", 67, -2 },
+		{ "temperature_threshold_celsius.slowdown", 87, 0 },
+		{ "clock_hertz.sm", 1980e6, 0 },
+		{ "sm_active_ratio", 0.84, -0.1 },
+		{ "pipe_active_ratio.tensor", 0.52, -0.06 },
+		{ "dram_active_ratio", 0.41, -0.04 },
+		{ "pcie_tx_bytes_per_second", 1.7e9, -1e8 },
+		{ "pcie_rx_bytes_per_second", 3.4e9, -2e8 },
+		{ "nvlink_tx_bytes_per_second", 148e9, -15e9 },
+		{ "nvlink_rx_bytes_per_second", 148e9, -15e9 },
+		{ "recovery_action", 0, 0 },
+		{ "remapped_rows_failed", 0, 0 },
+		{ "remapped_rows_pending", 0, 0 },
+		{ "retired_pages_pending", 0, 0 },
+		{ "nvlink_links.total", 18, 0 },
+		{ "nvlink_links.active", 18, 0 },
+	};
+	json_t *reasons = json_object_get(gpu, "clocks_event_reason"), *reason;
+	const char *name;
+
+	json_object_foreach(reasons, name, reason)
+		json_object_set_new(reasons, name, json_integer(i == 1 && STRV_EQ(name, "sw_power_cap")));
+	for (size_t k = 0; k < ARRAY_SIZE(numbers); k++) {
+		const char *dot = strchr(numbers[k].path, '.');
+		char part[64];
+		json_t *in = gpu;
+
+		snprintf(part, sizeof(part), "%.*s", (int)strcspn(numbers[k].path, "."), numbers[k].path);
+		in = dot ? json_object_get(gpu, part) : gpu;
+		json_object_set_new(in, dot ? dot + 1 : part,
+				    json_real(numbers[k].first + numbers[k].step * i));
+	}
+}
+
+static void make_document_plausible(struct strbuf *text)
+{
+	static const char *const programs[] = { "python3", "vllm", "tritonserver", "ffmpeg" };
+	json_t *document = json_loadb(text->data, text->len, 0, NULL), *one;
+	char *dumped;
+	size_t i;
+
+	json_array_foreach(json_object_get(document, "gpus"), i, one)
+		make_plausible(one, (int)i);
+	json_array_foreach(json_object_get(document, "processes"), i, one) {
+		json_object_set_new(one, "utilization_ratio", json_real(0.6 / (double)(i % 8 + 1)));
+		json_object_set_new(one, "memory_bytes", json_real(34e9 / (double)(i % 8 + 1)));
+		json_object_set_new(one, "busy_seconds_total", json_real(5400.0 / (double)(i % 8 + 1)));
+		json_object_set_new(one, "comm", json_string(programs[i % ARRAY_SIZE(programs)]));
+	}
+	dumped = json_dumps(document, JSON_COMPACT);
+	strbuf_reset(text);
+	strbuf_adds(text, dumped);
+	free(dumped);
+	json_decref(document);
+}
+
+static struct sample *sample_of(struct snapshot *s, bool plausible)
+{
+	struct sample *sample = NULL;
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	assert_int_equal(view_json_text(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text), 0);
+	if (plausible)
+		make_document_plausible(&text);
+	assert_int_equal(sample_of_text(text.data, text.len, &sample), 0);
+	strbuf_done(&sample->text);
+	sample->text = text;
+	return sample;
+}
+
+/* A page of the fixture's, as the agent would give it. */
+static void add_page(struct sample *sample, enum page page, struct snapshot *s, unsigned sections)
+{
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	assert_int_equal(view_json_text(s, sections, &text), 0);
+	sample->pages[page] = json_loadb(text.data, text.len, 0, NULL);
+	strbuf_done(&text);
+}
+
+static void begin(const char *fixture)
+{
+	struct snapshot *s = node_of(fixture);
+
+	top = (struct top){ .period_ns = NSEC_PER_SEC };
+	canvas.ascii = false;
+	top_init(&top);
+	assert_int_equal(trails_new(&top.trails), 0);
+	assert_int_equal(past_new(&top.past), 0);
+	top.sample = sample_of(s, STRV_EQ(fixture, "full"));
+	if (s->trace && s->trace->enabled) {
+		add_page(top.sample, PAGE_TRACE, s, JSON_TRACE);
+		add_page(top.sample, PAGE_KERNELS, s, JSON_KERNELS);
+	}
+	add_page(top.sample, PAGE_EVENTS, s, JSON_EVENTS);
+	/* What the host says of its processes would be this machine's. */
+	top.now_real_ns = top.sample->snapshot->real_ns + NSEC_PER_SEC / 2;
+	top.sample->mono_ns = 1000 * NSEC_PER_SEC;
+	snapshot_unref(s);
+}
+
+static void end(void)
+{
+	top_done(&top);
+	canvas_done(&canvas);
+}
+
+static const char *draw(int columns, int rows)
+{
+	static struct strbuf out;
+
+	assert_int_equal(canvas_resize(&canvas, rows, columns), 0);
+	top_make_rows(&top);
+	draw_screen(&top, &canvas);
+	strbuf_done(&out);
+	strbuf_init(&out, 0);
+	assert_int_equal(canvas_as_text(&canvas, &out), 0);
+	return out.data;
+}
+
+static void press(uint32_t key)
+{
+	const struct event event = { .type = EVENT_KEY, .key = key };
+
+	top_make_rows(&top);
+	keys_take(&top, &event, 80);
+}
+
+static void type(const char *text)
+{
+	for (; *text; text++)
+		press((unsigned char)*text);
+}
+
+static void is_as_kept(const char *folder, const char *name, const char *text)
+{
+	_cleanup_free_ char *kept = malloc(FILE_BYTES);
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s/%s", test_source_root(), folder, name);
+	if (getenv("GPUSONDE_TEST_UPDATE"))
+		assert_int_equal(write_file_atomic(path, text, strlen(text), 0644), 0);
+	if (read_file(path, kept, FILE_BYTES, NULL) < 0)
+		fail_msg("%s is missing: GPUSONDE_TEST_UPDATE=1 writes it", path);
+	if (!STRV_EQ(kept, text))
+		fail_msg("%s differs from what is drawn:\n%s", path, text);
+}
+
+static void screens(_unused_ void **state)
+{
+	static const struct {
+		const char *fixture;
+		int columns, rows;
+		enum tab tab;
+	} kept[] = {
+		{ "small", 80, 24, TAB_GPUS },        { "small", 60, 16, TAB_GPUS },
+		{ "small", 200, 60, TAB_GPUS },       { "small", 100, 30, TAB_OWNERS },
+		{ "small", 80, 16, TAB_TOPOLOGY },    { "small", 100, 20, TAB_EVENTS },
+		{ "full", 80, 24, TAB_GPUS },         { "full", 60, 16, TAB_GPUS },
+		{ "full", 200, 60, TAB_GPUS },        { "full", 120, 30, TAB_PROCESSES },
+		{ "traced", 120, 30, TAB_CALLS },     { "traced", 120, 30, TAB_KERNELS },
+		{ "traced", 160, 30, TAB_PROCESSES }, { "empty", 80, 16, TAB_GPUS },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+		char name[80];
+
+		begin(kept[i].fixture);
+		top.tab = kept[i].tab;
+		snprintf(name, sizeof(name), "%s-%s-%dx%d.txt", kept[i].fixture, tabs[kept[i].tab].brief,
+			 kept[i].columns, kept[i].rows);
+		is_as_kept("test/unit/cmd/screens", name, draw(kept[i].columns, kept[i].rows));
+		end();
+	}
+}
+
+/* Each size, tab and mode: nothing is drawn outside, nothing fails. */
+static void every_size(_unused_ void **state)
+{
+	static const char *const fixtures[] = { "small", "full", "traced", "empty" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
+		begin(fixtures[i]);
+		for (unsigned tab = 0; tab < TABS; tab++)
+			for (enum mode mode = MODE_TABLE; mode <= MODE_SIGNALS; mode++)
+				for (int size = 1; size <= 400; size += 57) {
+					top.tab = (enum tab)tab;
+					top.mode = mode;
+					canvas.ascii = size & 1;
+					draw(size, size / 3 + 1);
+				}
+		end();
+	}
+}
+
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+
+	for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+		n++;
+	return n;
+}
+
+/* An NVL72's GPUs fit a large terminal, and eight the smallest. */
+static void many_gpus_fit(_unused_ void **state)
+{
+	struct snapshot *s = node_of("full");
+	json_t *document, *gpus;
+	struct strbuf text;
+	char name[8];
+
+	strbuf_init(&text, 0);
+	assert_int_equal(view_json_text(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text), 0);
+	document = json_loadb(text.data, text.len, 0, NULL);
+	gpus = json_object_get(document, "gpus");
+	make_plausible(json_array_get(gpus, 0), 0);
+	for (int i = 1; i < 8; i++)
+		make_plausible(json_array_get(gpus, (size_t)i), i);
+	for (int i = 8; i < 72; i++) {
+		json_t *copy = json_deep_copy(json_array_get(gpus, 0));
+
+		json_object_set_new(copy, "gpu", json_integer(i));
+		json_array_append_new(gpus, copy);
+	}
+	strbuf_done(&text);
+	begin("full");
+	sample_free(top.sample);
+	text.data = json_dumps(document, JSON_COMPACT);
+	assert_int_equal(sample_of_text(text.data, strlen(text.data), &top.sample), 0);
+	free(text.data);
+	json_decref(document);
+	draw(200, 50);
+	for (int i = 0; i < 72; i++) {
+		snprintf(name, sizeof(name), " %2d ", i);
+		assert_non_null(strstr(draw(200, 50), name));
+	}
+	assert_null(strstr(draw(120, 30), "not all GPUs fit"));
+	assert_non_null(strstr(draw(60, 16), "not all GPUs fit"));
+	end();
+	snapshot_unref(s);
+}
+
+static void rows_are_filtered(_unused_ void **state)
+{
+	begin("small");
+	press('2');
+	assert_int_equal((top_make_rows(&top), top.rows.n), 5);
+	press('f');
+	type("pid=1001");
+	assert_int_equal((top_make_rows(&top), top.rows.n), 1);
+	press(KEY_CODE_ENTER);
+	assert_int_equal(top.prompt, PROMPT_NONE);
+	assert_non_null(strstr(draw(100, 20), "filter \"pid=1001\""));
+	/* Escape keeps what was before. */
+	press('f');
+	type("x");
+	press(KEY_CODE_ESCAPE);
+	assert_string_equal(top.views[TAB_PROCESSES].filter, "pid=1001");
+	press('f');
+	for (int i = 0; i < 8; i++)
+		press(KEY_CODE_BACKSPACE);
+	type("gpu_mem>3G");
+	press(KEY_CODE_ENTER);
+	assert_int_equal((top_make_rows(&top), top.rows.n), 1);
+	press('f');
+	for (int i = 0; i < 20; i++)
+		press(KEY_CODE_BACKSPACE);
+	type("nothing=1");
+	assert_true((top_make_rows(&top), top.rows.bad_filter));
+	assert_non_null(strstr(draw(100, 20), "no such column"));
+	end();
+}
+
+static void first_pid(uint32_t pid)
+{
+	top_make_rows(&top);
+	assert_int_equal(json_integer_value(json_object_get(top.rows.list[0].object, "pid")), pid);
+}
+
+static void rows_are_sorted(_unused_ void **state)
+{
+	const struct column *column;
+	unsigned n;
+
+	begin("small");
+	press('2');
+	press('>'); /* GPU: the largest first */
+	press('>'); /* PID */
+	column = &tab_columns(TAB_PROCESSES, &n)[top.views[TAB_PROCESSES].keys[0].column];
+	assert_string_equal(column->title, "PID");
+	assert_int_equal(top.views[TAB_PROCESSES].keys_n, 2);
+	press('r');
+	first_pid(1001);
+	end();
+}
+
+/* What is selected stays so, though its row moves; an end of it selects nobody else's row for a signal. */
+static void selection_follows_its_row(_unused_ void **state)
+{
+	const struct row *row;
+	json_int_t pid;
+
+	begin("small");
+	press('2');
+	draw(80, 24);
+	press('k');
+	assert_int_equal(top.mode, MODE_TABLE); /* nothing is selected yet */
+	press(KEY_CODE_DOWN);
+	press(KEY_CODE_DOWN);
+	top_make_rows(&top);
+	row = top_selected(&top);
+	pid = json_integer_value(json_object_get(row->object, "pid"));
+	top.views[TAB_PROCESSES].keys[0] = (struct sort_key){ .column = 1 };
+	top.views[TAB_PROCESSES].keys_n = 1;
+	top_make_rows(&top);
+	row = top_selected(&top);
+	assert_int_equal(json_integer_value(json_object_get(row->object, "pid")), pid);
+	/* It is not this machine's. */
+	press('k');
+	assert_int_equal(top.mode, MODE_TABLE);
+	assert_non_null(strstr(top.message, "is not one of this machine's"));
+	press(KEY_CODE_ENTER);
+	assert_int_equal(top.mode, MODE_PROCESS);
+	assert_non_null(strstr(draw(100, 30), "Process "));
+	top.process.pid += 1000;
+	assert_non_null(strstr(draw(100, 30), "It has ended"));
+	end();
+}
+
+static void groups_have_headings(_unused_ void **state)
+{
+	begin("small");
+	press('2');
+	press('g');
+	assert_int_equal(top.by, GROUP_CONTAINER);
+	assert_non_null(strstr(draw(120, 24), "ml/train-0 main (1)"));
+	press('g');
+	press('g');
+	press('g');
+	assert_int_equal(top.by, GROUP_USER);
+	assert_int_equal(count(draw(120, 24), "\n0 ("), 1);
+	end();
+}
+
+static void earlier_moments(_unused_ void **state)
+{
+	struct sample *earlier = NULL;
+
+	begin("small");
+	past_add(top.past, top.sample);
+	past_add(top.past, top.sample);
+	press('[');
+	assert_int_equal(top.back, 1);
+	assert_true(top.frozen);
+	press('[');
+	assert_int_equal(top.back, 1);
+	assert_int_equal(past_get(top.past, 1, &earlier), 0);
+	assert_int_equal(earlier->snapshot->processes_n, top.sample->snapshot->processes_n);
+	sample_free(earlier);
+	assert_int_equal(past_get(top.past, 2, &earlier), -ENOENT);
+	assert_non_null(strstr(draw(100, 24), " AGO"));
+	press('L');
+	assert_int_equal(top.back, 0);
+	assert_false(top.frozen);
+	end();
+}
+
+static void settings_are_kept(_unused_ void **state)
+{
+	struct strbuf out;
+	struct top other = { 0 };
+
+	begin("small");
+	press('2');
+	press('c');
+	press(KEY_CODE_DOWN);
+	press(' '); /* PID is not shown */
+	press(KEY_CODE_ENTER);
+	press('>');
+	press('r');
+	press('g');
+	strbuf_init(&out, 0);
+	settings_format(&top, &out);
+	top_init(&other);
+	settings_parse(&other, out.data);
+	assert_int_equal(other.by, GROUP_CONTAINER);
+	assert_int_equal(other.views[TAB_PROCESSES].shown_n, top.views[TAB_PROCESSES].shown_n);
+	assert_memory_equal(other.views[TAB_PROCESSES].shown, top.views[TAB_PROCESSES].shown,
+			    top.views[TAB_PROCESSES].shown_n * sizeof(unsigned));
+	assert_true(other.views[TAB_PROCESSES].keys[0].reversed);
+	/* What others wrote there does no harm. */
+	settings_parse(&other,
+		       "columns.Proc=,,,none,PID,PID,\norder.Proc=-,PID\nscale=99999\n=\n.=\ngroup=\n");
+	assert_int_equal(other.views[TAB_PROCESSES].shown_n, 1);
+	assert_true(other.scale < SCALES);
+	strbuf_done(&out);
+	end();
+}
+
+static void mouse_selects_tabs_and_rows(_unused_ void **state)
+{
+	struct event click = { .type = EVENT_CLICK };
+
+	begin("small");
+	draw(120, 30);
+	click.row = top.tabs_row;
+	click.column = 10;
+	keys_take(&top, &click, 120);
+	assert_int_equal(top.tab, TAB_PROCESSES);
+	draw(120, 30);
+	click.row = top.table_row + 2;
+	keys_take(&top, &click, 120);
+	assert_int_equal(top.views[TAB_PROCESSES].selected, 2);
+	keys_take(&top, &click, 120);
+	assert_int_equal(top.mode, MODE_PROCESS);
+	end();
+}
+
+/* A picture for the README, of a node that is at work. */
+static void the_picture(_unused_ void **state)
+{
+	struct snapshot *s;
+	struct strbuf out;
+
+	begin("full");
+	s = top.sample->snapshot;
+	for (int k = 0; k < MOMENTS; k++) {
+		for (uint32_t i = 0; i < s->entities_n; i++)
+			s->entities[i].id.v[gpu_metrics[GPU_UTILIZATION_GPU].slot] =
+				0.5 + 0.35 * sin(k * (0.07 + 0.02 * i)) + 0.05 * (k % 3);
+		top.sample->mono_ns = (1000 - MOMENTS + k) * NSEC_PER_SEC;
+		trails_add(top.trails, top.sample);
+	}
+	draw(132, 36);
+	strbuf_init(&out, 0);
+	assert_int_equal(canvas_as_svg(&canvas, "gpusonde top: eight GPUs and their processes", &out), 0);
+	is_as_kept("docs", "top.svg", out.data);
+	strbuf_done(&out);
+	end();
+}
+
+static void the_manual_lists_every_key(_unused_ void **state)
+{
+	_cleanup_free_ char *text = malloc(FILE_BYTES);
+	char path[PATH_MAX], line[400];
+
+	snprintf(path, sizeof(path), "%s/docs/top.md", test_source_root());
+	assert_int_equal(read_file(path, text, FILE_BYTES, NULL), 0);
+	for (unsigned i = 0; i < key_table_n; i++) {
+		if (!key_table[i].help[0])
+			continue;
+		snprintf(line, sizeof(line), "| `%s` | %s |\n", key_table[i].name, key_table[i].help);
+		if (!strstr(text, line))
+			fail_msg("docs/top.md lacks: %s", line);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(screens),
+		cmocka_unit_test(every_size),
+		cmocka_unit_test(many_gpus_fit),
+		cmocka_unit_test(rows_are_filtered),
+		cmocka_unit_test(rows_are_sorted),
+		cmocka_unit_test(selection_follows_its_row),
+		cmocka_unit_test(groups_have_headings),
+		cmocka_unit_test(earlier_moments),
+		cmocka_unit_test(settings_are_kept),
+		cmocka_unit_test(mouse_selects_tabs_and_rows),
+		cmocka_unit_test(the_picture),
+		cmocka_unit_test(the_manual_lists_every_key),
+	};
+
+	setenv("TZ", "UTC", 1);
+	tzset();
+	return cmocka_run_group_tests_name("top", tests, NULL, NULL);
+}
