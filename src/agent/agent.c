@@ -28,6 +28,7 @@
 #include "agent/owner_files.h"
 #include "agent/push.h"
 #include "agent/readiness.h"
+#include "agent/record.h"
 #include "agent/recording.h"
 #include "agent/tracer.h"
 #include "agent/usage.h"
@@ -201,6 +202,30 @@ static void record_newest(struct agent *agent)
 	snapshot_unref(snapshot);
 }
 
+static void count_timelines(struct agent *agent)
+{
+	static const enum agent_metric metrics[RECORD_TOTALS] = {
+		[RECORD_BYTES] = AGENT_TIMELINE_BYTES,
+		[RECORD_EVENTS] = AGENT_TIMELINE_EVENTS,
+		[RECORD_FILES] = AGENT_TIMELINE_FILES,
+		[RECORD_FAILURES] = AGENT_TIMELINE_FAILURES,
+		[RECORD_LOST] = AGENT_TIMELINE_LOST,
+		[RECORD_UNFIT] = AGENT_TIMELINE_UNFIT,
+		[RECORD_UNWRITTEN] = AGENT_TIMELINE_UNWRITTEN,
+	};
+	struct model *model = collector_model(agent->collector);
+	struct record *record = atomic_load(&agent->record);
+	struct record_status status;
+
+	if (!record || !record_is_possible(record))
+		return;
+	record_status(record, &status);
+	model_agent_set(model, AGENT_TIMELINE_ON, status.on);
+	model_agent_set(model, AGENT_TIMELINE_KEPT, (double)status.kept_bytes);
+	for (unsigned i = 0; i < RECORD_TOTALS; i++)
+		model_agent_set(model, metrics[i], (double)status.totals[i]);
+}
+
 /* Ticks keep their phase: a late tick is not repeated, and the period does not drift. */
 static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
@@ -223,6 +248,7 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 		device_access_tick(agent->device_access);
 	push_newest(agent);
 	record_newest(agent);
+	count_timelines(agent);
 	collector_tick(agent->collector);
 	housekeeping(agent);
 	now = clock_boot_ns();

@@ -41,6 +41,8 @@ struct record {
 	int64_t until_ns; /* of the recording; 0: no limit */
 	uint64_t bytes_max; /* the same */
 	int64_t dumped_ns; /* when it was written unasked; 0: never */
+	/* Of these, what is in the status's totals. */
+	uint64_t counted[RECORD_TOTALS], counted_last[RECORD_TOTALS];
 };
 
 /* ---- any thread ---- */
@@ -132,6 +134,64 @@ static int say_incomplete(const struct trace_process_sum *process, void *userdat
 	return 0;
 }
 
+/* ---- totals ---- */
+
+static void totals_of(const struct timeline_writer_status *files,
+		      const struct trace_timeline_missing *missing,
+		      uint64_t ret_totals[static RECORD_TOTALS])
+{
+	ret_totals[RECORD_BYTES] = files->bytes;
+	ret_totals[RECORD_EVENTS] = files->events;
+	ret_totals[RECORD_FILES] = files->files;
+	ret_totals[RECORD_FAILURES] = files->error != 0;
+	ret_totals[RECORD_LOST] = missing->lost;
+	ret_totals[RECORD_UNFIT] = missing->dropped;
+	ret_totals[RECORD_UNWRITTEN] = missing->unwritten;
+}
+
+static void count_more(struct record *record, uint64_t counted[static RECORD_TOTALS],
+		       const uint64_t now[static RECORD_TOTALS])
+{
+	pthread_mutex_lock(&record->lock);
+	for (unsigned i = 0; i < RECORD_TOTALS; i++) {
+		record->status.totals[i] += now[i] - counted[i];
+		counted[i] = now[i];
+	}
+	pthread_mutex_unlock(&record->lock);
+}
+
+/* To be called before a recording or a dump takes the place of the one before. */
+static void count_totals(struct record *record)
+{
+	struct timeline_writer_status files;
+	struct trace_timeline_missing missing;
+	uint64_t now[RECORD_TOTALS];
+
+	if (record->recording) {
+		trace_recorder_status(record->recording, &files);
+		missing = trace_recorder_missing(record->recording);
+		totals_of(&files, &missing, now);
+		count_more(record, record->counted, now);
+	}
+	if (record->last) {
+		trace_recorder_dump_status(record->last, &files);
+		missing = trace_recorder_missing(record->last);
+		missing.unwritten = files.lost;
+		totals_of(&files, &missing, now);
+		count_more(record, record->counted_last, now);
+	}
+}
+
+/* The next dump's are counted from 0; what is missing in the timeline goes on. */
+static void begin_dump_totals(struct record *record)
+{
+	static const enum record_total of_files[] = { RECORD_BYTES, RECORD_EVENTS, RECORD_FILES,
+						      RECORD_FAILURES, RECORD_UNWRITTEN };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(of_files); i++)
+		record->counted_last[of_files[i]] = 0;
+}
+
 /* ---- what is asked for ---- */
 
 static void stop_recording(struct record *record)
@@ -198,6 +258,8 @@ static int start_recording(struct record *record, const struct record_request *r
 		snprintf(error, RECORD_ERROR, "the recording before is still being written");
 		return -EBUSY;
 	}
+	count_totals(record);
+	memset(record->counted, 0, sizeof(record->counted));
 	trace_recorder_free(TAKE_PTR(record->recording));
 	r = trace_recorder_new(&config, &record->recording);
 	if (r == 0)
@@ -228,7 +290,10 @@ static int write_last(struct record *record, const char *reason, char error[stat
 			 "nothing is kept in memory: set timeline.last (60s) and restart the agent");
 		return -ENODATA;
 	}
+	count_totals(record);
 	r = begin_files(record, record->last, reason, &record->status.last);
+	if (r == 0)
+		begin_dump_totals(record);
 	if (r == -EBUSY)
 		snprintf(error, RECORD_ERROR, "what was kept before is still being written");
 	if (r == 0)
@@ -344,6 +409,7 @@ static void publish(struct record *record)
 	struct timeline_writer_status recording = { .done = true }, last = { .done = true };
 	struct trace_timeline_missing missing = { 0 };
 
+	count_totals(record);
 	if (record->recording) {
 		trace_recorder_status(record->recording, &recording);
 		missing = trace_recorder_missing(record->recording);

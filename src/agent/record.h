@@ -42,6 +42,18 @@ struct record_file {
 	bool done;
 };
 
+/* Of all timelines that the agent has written. The last three are events. */
+enum record_total {
+	RECORD_BYTES,
+	RECORD_EVENTS,
+	RECORD_FILES,
+	RECORD_FAILURES, /* recordings and dumps that are not all written */
+	RECORD_LOST, /* struct trace_timeline_missing */
+	RECORD_UNFIT, /* .dropped */
+	RECORD_UNWRITTEN,
+	RECORD_TOTALS
+};
+
 struct record_status {
 	uint64_t asked, done; /* numbers of requests; @error is of the newest one that is done */
 	char error[RECORD_ERROR];
@@ -51,6 +63,7 @@ struct record_status {
 	uint64_t lost, dropped, cut, unwritten; /* of the recording: struct trace_timeline_missing */
 	int64_t last_ns; /* timeline.last */
 	uint64_t kept_bytes;
+	uint64_t totals[RECORD_TOTALS]; /* by enum record_total */
 };
 
 int record_new(const struct options *options, struct record **ret_record);

@@ -61,7 +61,8 @@ void record_files(const char *path, uint64_t bytes, const char *what, struct tim
 		.exclusive = true,
 		.rotate_bytes = share,
 		.prefix = PREFIX,
-		.folder_bytes = bytes - share,
+		/* A recording and what is kept in memory may be written at the same time. */
+		.folder_bytes = bytes - 2 * share,
 	};
 	snprintf(ret_files->path, sizeof(ret_files->path), "%s", path);
 	name_by_time(what, ret_files->stem, sizeof(ret_files->stem));

@@ -77,7 +77,7 @@ static void writer_tell(struct timeline_writer *w, const struct timeline_block *
 	if (block)
 		w->queued -= block->n;
 	if (block && r == 0)
-		w->status.bytes += block->n;
+		w->status.bytes += block->n, w->status.events += block->events;
 	else if (block)
 		w->status.lost += block->events;
 	if (w->status.error == 0)

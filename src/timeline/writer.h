@@ -17,7 +17,7 @@ struct timeline_writer;
 enum { TIMELINE_QUEUE_BYTES = 8 << 20 };
 
 struct timeline_writer_status {
-	uint64_t bytes; /* written, of all files */
+	uint64_t bytes, events; /* written, of all files */
 	uint64_t lost; /* events that could not be written */
 	uint32_t files;
 	int error; /* -errno of what failed first; 0: nothing did */

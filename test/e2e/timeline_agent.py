@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 from lib import perfetto
-from lib.e2e import Agent, Skip, contains, equal, run, wait_for
+from lib.e2e import Agent, Skip, contains, equal, run, values, wait_for
 from lib.traced import SCENARIO, Workload, all_counted, begun, probed_when_loaded
 
 
@@ -50,11 +50,15 @@ def test_what_is_recorded():
             again = record(agent, "start", status=1)
             contains(again.stderr, "a recording runs already")
             assert state(agent)["recording"]
+            wait_for(lambda: values(agent.metrics(), "gpusonde_timeline_recording") == [1], "the metric to say so")
             workload.go_on()
             workload.ready()
             all_of_it = {call: n for call, (n, _, _) in workload.truth().items()}
             equal(record(agent, "stop").stdout.strip(), path)
             status = state(agent)
+            wait_for(lambda: values(agent.metrics(), "gpusonde_timeline_recording") == [0], "the metric to say so")
+            wait_for(lambda: values(agent.metrics(), "gpusonde_timeline_written_bytes_total") == [status["timeline"]["bytes"]], "all bytes to be counted")
+            page = agent.metrics()
             workload.end()
         contains(record(agent, "stop", status=1).stderr, "nothing is recorded")
         timeline = perfetto_of(path)
@@ -64,6 +68,10 @@ def test_what_is_recorded():
     equal(status["missing"], {"lost": 0, "dropped": 0, "cut": 0, "unwritten": 0})
     equal(os.path.dirname(path), f"{agent.tmp}/state/timelines")
     equal((stat.S_IMODE(folder.st_mode) & 0o027, stat.S_IMODE(file.st_mode) & 0o137), (0, 0), "rights of others")
+    equal(values(page, "gpusonde_timeline_written_events_total"), [len(timeline.slices) + len(timeline.instants) + len(timeline.values)], "events")
+    equal([values(page, f"gpusonde_timeline_{name}_total") for name in ("files", "failures")], [[1], [0]])
+    equal({reason: values(page, "gpusonde_timeline_lost_events_total", reason=reason) for reason in ("lost", "unfit", "unwritten")},
+          {"lost": [0], "unfit": [0], "unwritten": [0]})
     found = calls_of(timeline, workload.process.pid)
     wanted = {call: n - before.get(call, 0) for call, n in all_of_it.items() if n > before.get(call, 0)}
     equal({call: found[call] for call in wanted}, wanted)
@@ -158,6 +166,8 @@ def test_a_full_disk():
                     workload.ready()
                     all_counted(agent, workload)
                     found = wait_for(lambda: (s := state(agent)) and s["missing"]["unwritten"] and s, "events that have no room")
+                    wait_for(lambda: values(agent.metrics(), "gpusonde_timeline_lost_events_total", reason="unwritten")[0] > 0, "the metric to say so")
+                    equal(values(agent.metrics(), "gpusonde_timeline_failures_total"), [1])
                     workload.end()
                 record(agent, "stop", status=1)
                 timeline = perfetto_of(path)
