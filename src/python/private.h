@@ -33,3 +33,8 @@ void python_window(const uint32_t *offsets, const uint8_t *sizes, size_t n, uint
 int python_set_windows(const struct python_layout *layout, struct trace_python *python);
 /* Sets what of a thread's state is read. -EBADMSG: as above. */
 int python_set_thread(struct trace_python *python);
+
+/* Why the native frames end (enum trace_native_stop); NULL: nothing called the last one. */
+const char *native_stop_text(uint8_t stop);
+/* Why there are no frames of Python (enum trace_stack_none); NULL: the thread has none. */
+const char *python_none_text(uint8_t why);

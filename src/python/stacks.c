@@ -10,6 +10,7 @@
 #include "base/hashmap.h"
 #include "base/strbuf.h"
 #include "python/lines.h"
+#include "python/private.h"
 #include "python/slots.h"
 #include "python/text.h"
 
@@ -370,6 +371,17 @@ static uint32_t line_of(const struct code *code, uint32_t at)
 	return python_line(code->kind, code->table, code->table_n, code->first_line, offset);
 }
 
+/*
+ * A frame that 3.13 and later put below that of a class's __init__ to look at what it returns, once a call is
+ * often made (_Py_InitCleanup): no function of the program, and in no traceback.
+ */
+static bool is_shim(const struct python_stacks *s, const struct code *code)
+{
+	return code->first_line == 0 && code->name == code->file &&
+	       strcmp(python_stacks_text(s, code->name), "__init__") == 0;
+}
+
+/* 1: the frame is not one of the program's. */
 static int place_of(struct python_stacks *s, uint32_t tgid, const struct trace_frame *frame,
 		    uint32_t *ret_place)
 {
@@ -381,6 +393,8 @@ static int place_of(struct python_stacks *s, uint32_t tgid, const struct trace_f
 		return remark_add(s, "[unknown function]", ret_place);
 	}
 	code->used = true;
+	if (is_shim(s, code))
+		return 1;
 	place = (struct python_place){
 		.name = code->name,
 		.file = code->file,
@@ -467,11 +481,15 @@ static void make_remark(struct making *m, const char *text)
 
 static bool make_python(struct making *m)
 {
+	int r;
+
 	if (m->next >= m->event->n || m->next >= TRACE_STACK_MAX)
 		return false;
-	if (m->error == 0 && m->n < ARRAY_SIZE(m->places))
-		m->error =
-			place_of(m->s, m->event->header.tgid, &m->event->frames[m->next], &m->places[m->n++]);
+	if (m->error == 0 && m->n < ARRAY_SIZE(m->places)) {
+		r = place_of(m->s, m->event->header.tgid, &m->event->frames[m->next], &m->places[m->n]);
+		m->n += r == 0;
+		m->error = MIN(r, 0);
+	}
 	m->next++;
 	return true;
 }
@@ -508,39 +526,9 @@ static void make_native(struct making *m, const struct pending *native, uint32_t
 	m->error = place_add(m->s, &place, &m->places[m->n++]);
 }
 
-/* Why the native frames end; NULL: nothing called the last one. */
-static const char *stop_text(uint8_t stop)
-{
-	static const char *const texts[TRACE_NATIVE_STOPS] = {
-		[TRACE_NATIVE_CUT] = "[deeper stack]",
-		[TRACE_NATIVE_UNMAPPED] = "[stopped: unknown code]",
-		[TRACE_NATIVE_NO_RULE] = "[stopped: no unwind rule]",
-		[TRACE_NATIVE_PENDING] = "[stopped: unwind rules not read yet]",
-		[TRACE_NATIVE_FULL] = "[stopped: unwind rules beyond a limit]",
-		[TRACE_NATIVE_CROWDED] = "[stopped: table of files full]",
-		[TRACE_NATIVE_NO_FILE] = "[stopped: code of no file]",
-		[TRACE_NATIVE_UNREAD] = "[stopped: stack not readable]",
-		[TRACE_NATIVE_BROKEN] = "[stopped: broken stack]",
-	};
-
-	return stop < ARRAY_SIZE(texts) ? texts[stop] : "[stopped]";
-}
-
-static const char *python_text_of(uint8_t why)
-{
-	switch (why) {
-	case TRACE_STACK_AMBIGUOUS:
-		return "[Python: one of several interpreters]";
-	case TRACE_STACK_UNREAD:
-	case TRACE_STACK_LOST:
-		return "[Python: stack not readable]";
-	}
-	return NULL; /* it has none */
-}
-
 static void make_merged(struct making *m, const struct pending *native)
 {
-	const char *text = stop_text(native->event.stop);
+	const char *text = native_stop_text(native->event.stop);
 
 	for (uint32_t i = 0; i < native->event.n; i++) {
 		if (i > 0 && i == native->event.guessed)
@@ -550,7 +538,7 @@ static void make_merged(struct making *m, const struct pending *native)
 	}
 	if (text)
 		make_remark(m, text);
-	text = python_text_of(native->event.python);
+	text = python_none_text(native->event.python);
 	if (text)
 		make_remark(m, text);
 	if (m->next < m->event->n && native->event.stop == TRACE_NATIVE_END)

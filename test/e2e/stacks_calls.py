@@ -104,6 +104,13 @@ class Things:
         return False
 
 
+class Made:
+    """Often enough for the interpreter to make code of its own for it."""
+    def __init__(self, n):
+        call()
+        self.inner = Made(n - 1) if n else None
+
+
 def exceptions():
     try:
         try:
@@ -231,6 +238,8 @@ def main():
     Things.cached.cache_clear()
     things.clear()
     gc.collect()
+    for i in range(60):
+        Made(i % 3)
     exceptions()
     asyncio.run(coroutines())
     threads()

@@ -58,6 +58,10 @@ TABLES = {
     "blas": Table("cuBLAS and cuDNN", "library", {
         "arguments": "arguments and calls",
     }, "The real libraries, without a GPU: every call fails, with its arguments in place."),
+    "operators": Table("PyTorch's operators", "PyTorch and interpreter", {
+        "counted": "calls, counted",
+        "stacks": "stacks of Python functions, at operators",
+    }, "On a CPU: operators call a simulated CUDA on their way. What PyTorch's own profiler counts, and what traceback says at that line, is what gpusonde tells."),
     "pythons": Table("CPython", "version", {
         "stacks": "stacks of Python functions",
         "native": "native frames beside",

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's operators are counted exactly, from outside, and the program does what it does alone.
 
-    operators.py BUILD SOURCE debian|newest [words of names of tests]
+    operators.py BUILD SOURCE debian|newest|VERSION [words of names of tests]
 
 operators_job.py runs a list of operators, with gradients and exceptions, in a process, threads, coroutines and the processes of data loaders. How often it calls which
 operator is what PyTorch's own profiler says of the list once; the difference between a long and a short run is that, times what the long one has more.
@@ -11,19 +11,25 @@ import collections
 import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
-from lib import e2e
+from e2e import stacks
+from lib import e2e, rows
 
 import real
 
 WHICH = sys.argv.pop(3)
 JOB = f"{e2e.SOURCE}/test/real/operators_job.py"
+STACKS_JOB = f"{e2e.SOURCE}/test/real/stacks_job.py"
 SHORT, LONG = 10, 34
 RUN_S = 600
+# Operators that are always entered by at::_ops, and enter no other one on their way.
+ENTERED = ("add.Tensor", "div.Scalar", "gelu", "gelu_backward", "mean", "mm", "mul.Tensor", "pow.Tensor_Scalar", "sub_.Tensor", "sum", "tanh_backward")
+COUNTED = {} # way: calls
 LISTED = 1000 # times, of a program that is still running when it is traced
 
 
@@ -31,8 +37,10 @@ LISTED = 1000 # times, of a program that is still running when it is traced
 def python():
     """The interpreter, and its environment."""
     env = {"PYTHONDONTWRITEBYTECODE": "1"}
-    if WHICH == "newest":
-        return sys.executable, e2e.environment(PYTHONPATH=real.thing("torch-newest")["site"], **env)
+    if WHICH != "debian":
+        fetched = real.thing(f"torch-{WHICH}")
+        with open(fetched["fetched.json"], encoding="utf-8") as f:
+            return json.load(f).get("python", sys.executable), e2e.environment(PYTHONPATH=fetched["site"], **env)
     if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode:
         raise e2e.Skip("no PyTorch here: apt-get install python3-torch")
     return "/usr/bin/python3", e2e.environment(**env)
@@ -91,6 +99,8 @@ def exact(how):
     e2e.equal(more, expected, "calls, of the long run more than of the short one")
     unknown = names - set(wanted["names"]) - {"backward", "backward.node"}
     e2e.equal(sorted(unknown), [], "names that PyTorch does not have")
+    COUNTED[how] = sum(expected.values())
+    rows.say("operators", version(), counted=f"exact: {sum(COUNTED.values()):,} calls in {len(COUNTED)} ways ({', '.join(COUNTED)})")
 
 
 def test_operators_with_gradients_and_exceptions():
@@ -118,8 +128,8 @@ def test_processes_spawned_for_data():
 
 
 def test_compiled():
-    if WHICH != "newest":
-        raise e2e.Skip("torch.compile is the newest PyTorch's, and needs g++")
+    if WHICH == "debian" or not shutil.which("g++"):
+        raise e2e.Skip("torch.compile came with PyTorch 2, and needs g++")
     exact("compiled")
 
 
@@ -141,7 +151,49 @@ def test_memory_nodes_and_steps():
     e2e.equal(sum(by_operator.values()), joined, f"nodes by operator: {by_operator}")
     e2e.equal([by_operator[o] for o in ("mm", "tanh", "gelu", "pow.Tensor_Scalar")], [LONG] * 4, "nodes of operators that make one each")
     # 1.13 calls a function without a symbol.
-    e2e.equal(process["optimizer_steps"], LONG if WHICH == "newest" else None, "steps of the optimizer")
+    e2e.equal(process["optimizer_steps"], None if WHICH == "debian" else LONG, "steps of the optimizer")
+
+
+@functools.lru_cache(maxsize=None)
+def version():
+    """For the table of what was seen."""
+    interpreter, env = python()
+    code = "import platform, torch; print(f'PyTorch {torch.__version__}, CPython {platform.python_version()}')"
+    return subprocess.run([interpreter, "-c", code], capture_output=True, text=True, env=env, check=True).stdout.strip()
+
+
+def stacks_run(tmp, *before):
+    """(what it prints, the stacks that it says it had, bytes by operator)"""
+    interpreter, env = python()
+    os.makedirs(f"{tmp}/lib", exist_ok=True)
+    driver = f"{tmp}/lib/libcuda.so.1" # alone: PyTorch's runtime is not to be taken for the simulated one
+    if not os.path.exists(driver):
+        os.symlink(f"{real.SIMULATED}/libcuda.so.1", driver)
+    said = f"{tmp}/said"
+    done = subprocess.run([*before, interpreter, STACKS_JOB, f"{real.SIMULATED}/libcudart.so.13", said], capture_output=True, text=True, check=False, timeout=RUN_S,
+                          env=dict(env, LD_LIBRARY_PATH=f"{tmp}/lib", GPUSONDE_SIM_SCENARIO=real.SCENARIO, GPUSONDE_SIM_CUDA_KERNEL_US="0"))
+    e2e.equal(done.returncode, 0, f"exit status, of what says {done.stderr[-2000:]}")
+    wanted, held = collections.Counter(), collections.Counter()
+    with open(said, encoding="utf-8") as f:
+        for frames, operator, number in map(json.loads, f):
+            wanted[tuple(frames)] += number
+            held[(operator or "").removesuffix(".default")] += number
+    return done.stdout, wanted, held
+
+
+def test_stacks_of_operators():
+    """Each operator's stack is traceback's at that line, in gradients, exceptions, threads, coroutines, processes, and what torch.compile makes of it."""
+    real.need_tracing()
+    real.need_plain_build()
+    with tempfile.TemporaryDirectory() as tmp:
+        printed, wanted, held = stacks_run(tmp, e2e.GPUSONDE, "trace", "--torch", f"--stacks={tmp}/x.folded", "--stacks-of=python", "--weight=bytes_held", "--json",
+                                           "--output", f"{tmp}/document", "--")
+        stacks.compare(stacks.folded(f"{tmp}/x.folded", ""), wanted)
+        with open(f"{tmp}/document", encoding="ascii") as f:
+            told = {o["name"]: o["allocated_bytes_total"] for o in json.load(f)["operators"]}
+    e2e.equal({o: told.get(o) for o in ENTERED}, {o: held[o] for o in ENTERED}, "bytes by operator")
+    ways = "gradients, exceptions, threads, coroutines, data loaders by fork and spawn" + (", torch.compile" if "compiled" in printed else "")
+    rows.say("operators", version(), stacks=f"{len(wanted)} stacks, equal to traceback's: {ways}")
 
 
 def test_killed_in_the_middle():

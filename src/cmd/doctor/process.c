@@ -189,6 +189,31 @@ static void check_python(pid_t pid, struct finding *f)
 	}
 }
 
+/* Start and end of functions of Python by name: docs/python.md. */
+static void check_functions(pid_t pid, struct finding *f)
+{
+	struct trace_python python;
+	uint32_t version = 0;
+	const char *why = "it runs many functions in one call of its loop, and has no markers for them";
+	int r = python_find("/proc", pid, &version, &python);
+
+	if (r == -EACCES || r == -EPERM) {
+		found_unreadable(f, "its memory", r);
+		return;
+	}
+	if (r < 0) {
+		found(f, VERDICT_NOTE, "no CPython that is known: no functions of Python are seen");
+		return;
+	}
+	if (version < PYTHON_VERSION(3, 11))
+		why = "all functions enter its loop at one place, where a probe would be hit by each";
+	else if (version < PYTHON_VERSION(3, 12))
+		why = "it runs many functions in one call of its loop; its markers want a write into it";
+	found(f, VERDICT_NOTE, "start and end of a function by name are not seen: %s", why);
+	remedy(f, "gpusonde trace --stacks FILE -p %d says at each call of CUDA which functions run",
+	       (int)pid);
+}
+
 /* Files with code, and those without rules for native frames. */
 struct rules_tally {
 	unsigned files, without;
@@ -314,6 +339,8 @@ unsigned doctor_process(const struct doctor *d, pid_t pid, struct named_finding 
 	}
 	rows[n].name = "CPython";
 	check_python(pid, &rows[n++].finding);
+	rows[n].name = "Python functions";
+	check_functions(pid, &rows[n++].finding);
 	rows[n].name = "native";
 	check_native(pid, &rows[n++].finding);
 	rows[n].name = "agent";

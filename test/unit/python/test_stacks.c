@@ -20,9 +20,9 @@ static uint32_t user_of(uint32_t pid)
 	return pid != PID;
 }
 
-/* A function of @name at line 10 of x.py, whose table has two lines of 4 bytes each. */
-static void send_code(struct python_stacks *stacks, uint32_t pid, uint64_t address, uint32_t check,
-		      const char *name)
+/* A function of @name at line @first of @file, whose table has two lines of 4 bytes each. */
+static void send_code_of(struct python_stacks *stacks, uint32_t pid, uint64_t address, uint32_t check,
+			 const char *name, const char *file, int32_t first)
 {
 	static const uint8_t table[] = { 4, 1, 4, 1 };
 	struct trace_code *event = calloc(1, sizeof(*event) + TRACE_LINES_SMALL);
@@ -32,18 +32,24 @@ static void send_code(struct python_stacks *stacks, uint32_t pid, uint64_t addre
 	event->header.tgid = pid;
 	event->code = address;
 	event->check = check;
-	event->first_line = 10;
+	event->first_line = first;
 	event->lines = TRACE_LINES_LNOTAB;
 	event->lines_n = event->lines_total = sizeof(table);
 	memcpy(event->line_table, table, sizeof(table));
 	event->name = (struct trace_text){ 1, (uint16_t)strlen(name), (uint32_t)strlen(name) };
 	memcpy(event->name_text, name, strlen(name));
-	event->file = (struct trace_text){ 1, 4, 4 };
-	memcpy(event->file_text, "x.py", 4);
+	event->file = (struct trace_text){ 1, (uint16_t)strlen(file), (uint32_t)strlen(file) };
+	memcpy(event->file_text, file, strlen(file));
 	assert_int_equal(python_stacks_event(stacks, &event->header, sizeof(*event) + TRACE_LINES_SMALL,
 					     user_of(pid)),
 			 0);
 	free(event);
+}
+
+static void send_code(struct python_stacks *stacks, uint32_t pid, uint64_t address, uint32_t check,
+		      const char *name)
+{
+	send_code_of(stacks, pid, address, check, name, "x.py", 10);
 }
 
 static void send_stack(struct python_stacks *stacks, uint32_t pid, uint32_t id,
@@ -150,6 +156,23 @@ static uint32_t native_name(const struct trace_native *event, uint32_t i, void *
 	assert_int_equal(event->pcs[i], 0x500000 + i);
 	assert_null(userdata);
 	return i + 1;
+}
+
+/* What the interpreter puts below a class's __init__ is no function of the program. */
+static void test_shim(void **state)
+{
+	struct python_stacks *stacks = *state;
+	const struct trace_frame frames[] = { { CODE, 0, CHECK },
+					      { CODE + 8, 0, CHECK },
+					      { CODE + 16, 0, CHECK } };
+
+	send_code(stacks, PID, CODE, CHECK, "__init__");
+	send_code_of(stacks, PID, CODE + 8, CHECK, "__init__", "__init__", 0);
+	send_code_of(stacks, PID, CODE + 16, CHECK, "__init__", "__init__", 1);
+	send_stack(stacks, PID, ID, frames, 3, 0);
+	assert_path(stacks, ID, " __init__ __init__");
+	send_stack(stacks, PID, ID + 1, frames + 1, 1, 0);
+	assert_path(stacks, ID + 1, "");
 }
 
 /* Native frames 1, 2, ..., the innermost first; functions f, g, h of Python. */
@@ -481,6 +504,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_text_of_no_width, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shim, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_merged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interleaved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_guessed, setup, teardown),
