@@ -57,7 +57,7 @@ CI_PACKAGES = python3-torch zsh fish chromium-headless-shell node-typescript $(D
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 DEB_PACKAGES = debhelper dpkg-dev lintian
 RPM_PACKAGES = rpm
-CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format xz-utils
+CLANG_PACKAGES = clang libclang-rt-dev lld llvm clang-format xz-utils
 
 .PHONY: all build run test test-matrix bench fuzz soak format format-check install uninstall clean help \
 	deps test-deps clang-deps ci-deps bench-deps deb-deps rpm-deps asan tsan clang deb rpm image
@@ -186,7 +186,7 @@ define build_arm64
 	[ -z "$$missing" ] || exit 0; \
 	[ -f $(BUILD)-arm64/build.ninja ] || meson setup $(BUILD)-arm64 --cross-file meson/arm64.ini --prefix=$(PREFIX) -Dtests=true || exit 1; \
 	[ -d $(BUILD)-arm64/test/unit ] || meson configure $(BUILD)-arm64 -Dtests=true; \
-	python3 test/lib/arm64.py $(BUILD) $(1)
+	PYTHONPATH=test python3 test/lib/arm64.py $(BUILD) $(1)
 endef
 
 # What tests download, in one place for all variants.
@@ -225,10 +225,12 @@ fuzz: asan-build
 VARIANT_SUITES ?= --suite unit --suite golden --suite fuzz
 # What more than one thread or process runs; of folders in which little does, "threads" are the tests of that.
 THREAD_SUITES = --suite base --suite nvml --suite serve --suite agent --suite web --suite cmd --suite threads
+# Hundreds of programs are linked, each with a sanitizer's runtime: by lld, where it is, in half of the time.
 configure-variant:
-	@[ -f build-$(VARIANT)/build.ninja ] || CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS)
+	@[ -f build-$(VARIANT)/build.ninja ] || { ! command -v ld.lld >/dev/null || export CC_LD=lld; \
+		CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS); }
 build-variant: configure-variant
-	@ninja -C build-$(VARIANT)
+	@ninja -C build-$(VARIANT) $$(python3 test/lib/goals.py build-$(VARIANT) $(filter-out --suite,$(VARIANT_SUITES)))
 # Builds what these tests need, and no more.
 variant: configure-variant
 	@$(TEST_RUN) build-$(VARIANT) --build $(VARIANT_SUITES) $(TEST_ARGS)

@@ -13,5 +13,5 @@
     contract        what a page of /container/metrics must be, byte by byte
     counts          calls and errors, of programs that say what they called
     rows, tables    rows of docs/compatibility.md
-    arm64           what was cross-built
+    arm64, goals    what was cross-built; what to build for the tests of a suite
 """

@@ -3,10 +3,11 @@
 
     arm64.py BUILD quick|all    builds there what those tests want, for the Makefile
 """
-import json
 import os
 import subprocess
 import sys
+
+from lib.goals import files_of, introspect
 
 # Folders of test/unit whose tests take next to no time in the emulator; a test of another folder by name, where it is about this machine.
 QUICK = ["base", "cmd", "cuda", "elf", "kmsg", "model", "proc", "sim"]
@@ -17,12 +18,6 @@ REMEDY = "nothing was cross-built for arm64: make test-deps ARCH=arm64 installs 
 def folder(build):
     """Where it is, whether or not anything is there: build-arm64 beside build, unless $GPUSONDE_ARM64_BUILD names another place."""
     return os.environ.get("GPUSONDE_ARM64_BUILD") or build.rstrip("/") + "-arm64"
-
-
-def introspect(place, what):
-    done = subprocess.run(["meson", "introspect", "--" + what, place], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=120, check=True)
-    return json.loads(done.stdout)
 
 
 def names(test):
@@ -42,10 +37,8 @@ def unit_tests(place, wanted):
 def targets(place, tests):
     """The files that @tests want, as ninja names them; and the programs, which other tests start."""
     ids = {i for test in tests for i in test["depends"]}
-    made = introspect(place, "targets")
-    files = [t["filename"][0] for t in made if t["id"] in ids or "/test/kernels/" in t["defined_in"] or
-             t["type"] in ("executable", "shared library") and "/test/unit" not in t["defined_in"] and "/test/fuzz" not in t["defined_in"]]
-    return sorted({os.path.relpath(path, place) for path in files})
+    return files_of(place, lambda t: t["id"] in ids or "/test/kernels/" in t["defined_in"] or
+                    t["type"] in ("executable", "shared library") and "/test/unit" not in t["defined_in"] and "/test/fuzz" not in t["defined_in"])
 
 
 def main():
