@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "harness.h"
 
-enum { HELD = 1000 };
+enum { HELD = 1000, SCRAPES = 20 };
 
 /* Clients that hold on to their end for good, opened again and again until told to stop. */
 struct flood {
@@ -68,7 +68,7 @@ static unsigned evicted(struct server *s)
 /* A scrape would wait for the idle timeout of the stuck clients. */
 enum { WITHOUT_EVICTION_MS = 30000 };
 
-/* 50 scrapes or more while hundreds of stuck clients give way; the longest of them in ms. */
+/* SCRAPES or more while hundreds of stuck clients give way; the longest of them in ms. */
 static int64_t scrape_under(const char *says)
 {
 	struct server *s = server_start(0);
@@ -82,7 +82,7 @@ static int64_t scrape_under(const char *says)
 	assert_int_equal(pthread_create(&f.thread, NULL, run_flood, &f), 0);
 	while (atomic_load(&f.opened) < 200)
 		sleep_ms(1);
-	for (unsigned i = 0; i < 50 || evicted(s) < 300; i++) {
+	for (unsigned i = 0; i < SCRAPES || evicted(s) < 300; i++) {
 		int64_t begin_ns = clock_mono_ns();
 
 		int status = ask(s, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n", &reply);
