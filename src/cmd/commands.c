@@ -243,7 +243,7 @@ const struct command commands[] = {
 		   "of several nodes are\n"
 		   "put on one clock by the collectives that they have in common. docs/analysis.md has the "
 		   "rules.",
-	  .operands = "FILE... | -p PID | -- COMMAND [ARGUMENT...]",
+	  .operands = "FILE... | -p PID | --job JOB | -- COMMAND [ARGUMENT...]",
 	  .operands_max = OPERANDS_MAX,
 	  .or_command_line = true },
 	{ .name = "probes",

@@ -9,6 +9,7 @@
 #include "base/saturated.h"
 #include "nccl/nccl.h"
 #include "pipeline/analysis_call.h"
+#include "pipeline/analysis_job.h"
 #include "pipeline/analysis_processes.h"
 #include "pipeline/analysis_stacks.h"
 #include "pipeline/findings.h"
@@ -48,6 +49,7 @@ struct live_analysis {
 	bool xids_begun;
 	struct analysis_processes processes;
 	struct analysis_stacks stacks;
+	struct analysis_job job;
 	struct suspect suspects[SUSPECTS_MAX];
 	uint32_t suspects_n;
 };
@@ -141,7 +143,7 @@ static int live_event(const struct trace_header *header, _unused_ uint32_t size,
 	};
 	bool wanted = false;
 
-	if (header->call >= probe_calls())
+	if (header->call >= probe_calls() || !analysis_job_has(&l->job, header->tgid))
 		return 0;
 	if (header->type == TRACE_EVENT_CALL)
 		wanted = of_call(l, (const struct trace_call *)header, &event);
@@ -167,6 +169,7 @@ static void live_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userda
 
 	analysis_add(l->analysis, &event);
 	analysis_stacks_over(&l->stacks, tgid);
+	analysis_job_over(&l->job, tgid);
 }
 
 static int live_span(const struct span *span, void *userdata)
@@ -185,7 +188,9 @@ static int live_span(const struct span *span, void *userdata)
 		.end_ns = MAX(span->likely_end_ns, span->start_ns),
 	};
 
-	return span->kind == SPAN_SYNC || span->tid != 0 ? 0 : analysis_add(l->analysis, &event);
+	return span->kind == SPAN_SYNC || span->tid != 0 || !analysis_job_has(&l->job, span->tgid) ?
+		       0 :
+		       analysis_add(l->analysis, &event);
 }
 
 /* ---- the node ---- */
@@ -258,6 +263,7 @@ static void take_node(struct live_analysis *l, const struct snapshot *node, uint
 	if (!node || node->seq == l->node_seq)
 		return;
 	l->node_seq = node->seq;
+	analysis_job_node(&l->job, node);
 	for (uint32_t i = 0; i < node->entities_n; i++)
 		if (node->entities[i].present && !node->entities[i].stale) {
 			take_figures(l, &node->entities[i], now_ns);
@@ -309,11 +315,19 @@ static void look_at_suspects(struct live_analysis *l, uint64_t now_ns)
 	l->suspects_n = n;
 }
 
+static struct findings *findings_now(const struct live_analysis *l)
+{
+	struct findings *findings = findings_of(l->analysis, clock_real_ns() - clock_mono_ns());
+
+	analysis_job_filter(&l->job, findings);
+	return findings;
+}
+
 struct findings *live_analysis_finish(struct live_analysis *l)
 {
 	analysis_stacks_name(&l->stacks, l->analysis);
 	analysis_finish(l->analysis);
-	return findings_of(l->analysis, clock_real_ns() - clock_mono_ns());
+	return findings_now(l);
 }
 
 struct findings *live_analysis_tick(struct live_analysis *l, const struct snapshot *node, uint64_t now_ns,
@@ -325,7 +339,7 @@ struct findings *live_analysis_tick(struct live_analysis *l, const struct snapsh
 	analysis_stacks_name(&l->stacks, l->analysis);
 	look_at_suspects(l, now_ns);
 	analysis_tick(l->analysis, now_ns);
-	findings = findings_of(l->analysis, clock_real_ns() - clock_mono_ns());
+	findings = findings_now(l);
 	*ret_new = NULL;
 	for (uint32_t i = 0; findings && i < findings->rules_n; i++) {
 		if (findings->rules[i].active > l->active[i])
@@ -336,6 +350,12 @@ struct findings *live_analysis_tick(struct live_analysis *l, const struct snapsh
 }
 
 /* ---- start and end ---- */
+
+void live_analysis_set_job(struct live_analysis *l, const char *job)
+{
+	l->job.id = job;
+	l->job.proc_root = "/proc";
+}
 
 void live_analysis_set_stacks(struct live_analysis *l, struct stack_sums *stacks)
 {
@@ -378,5 +398,6 @@ void live_analysis_free(struct live_analysis *l)
 		return;
 	analysis_free(l->analysis);
 	analysis_stacks_done(&l->stacks);
+	analysis_job_done(&l->job);
 	free(l);
 }

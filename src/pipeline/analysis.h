@@ -18,6 +18,8 @@ int live_analysis_new(const struct pipeline *pipeline, struct live_analysis **re
 void live_analysis_free(struct live_analysis *analysis);
 DEFINE_CLEANUP(struct live_analysis *, live_analysis_free, live_analysis_freep)
 
+/* Only what is of this job is told: its ID, which has to stay. To be called before events come. */
+void live_analysis_set_job(struct live_analysis *analysis, const char *job);
 struct stack_sums;
 /* Stacks of calls are those of these sums (NULL: not known), whose sink comes before. */
 void live_analysis_set_stacks(struct live_analysis *analysis, struct stack_sums *stacks);

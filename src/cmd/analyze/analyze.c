@@ -46,22 +46,42 @@ static int analyze(const struct invocation *inv, struct analyze_inputs *inputs)
 	return EXIT_FAILURE;
 }
 
+static bool job_is_possible(const struct invocation *inv)
+{
+	static const char claimed[] = "claimed:";
+	const char *job = inv->flag[FLAG_JOB], *why = NULL;
+
+	if (job && (inv->flag[FLAG_PID] || inv->is_command))
+		why = "--job is of all processes of the job: leave out --pid and the command";
+	else if (job && strncmp(job, claimed, strlen(claimed)) == 0)
+		why = "--job is of processes in the job's cgroup: whoever only claims to be of it is not";
+	if (why)
+		fprintf(stderr, "gpusonde analyze: %s\n", why);
+	return !why;
+}
+
 int analyze_main(struct invocation *inv)
 {
 	const struct analysis_options options = { .fits = FITS };
 	struct analyze_inputs inputs = { .n = (uint32_t)inv->operands_n };
 	int status;
 
-	if (inv->is_command || (inv->flag[FLAG_PID] && inv->operands_n == 0))
+	if (!job_is_possible(inv))
+		return EXIT_USAGE;
+	if (inv->is_command || ((inv->flag[FLAG_PID] || inv->flag[FLAG_JOB]) && inv->operands_n == 0))
 		return trace_main(inv);
 	if (inv->operands_n == 0) {
-		fprintf(stderr, "gpusonde analyze: what? Name a FILE.pftrace, as gpusonde trace --timeline "
-				"FILE.pftrace writes it, a process (-p PID), or a command (-- COMMAND)\n");
+		fprintf(stderr,
+			"gpusonde analyze: what? Name a FILE.pftrace, as gpusonde trace --timeline "
+			"FILE.pftrace writes it, a process (-p PID), a job (--job JOB), or a command "
+			"(-- COMMAND)\n");
 		return EXIT_USAGE;
 	}
-	if (inv->flag[FLAG_PID] || inv->flag[FLAG_DURATION] || inv->flag[FLAG_OUTPUT]) {
-		fprintf(stderr, "gpusonde analyze: --pid, --duration and --output are of programs that run: "
-				"leave them out with files\n");
+	if (inv->flag[FLAG_PID] || inv->flag[FLAG_JOB] || inv->flag[FLAG_DURATION] ||
+	    inv->flag[FLAG_OUTPUT]) {
+		fprintf(stderr,
+			"gpusonde analyze: --pid, --job, --duration and --output are of programs that run: "
+			"leave them out with files\n");
 		return EXIT_USAGE;
 	}
 	if (analysis_new(&options, &inputs.analysis) < 0) {

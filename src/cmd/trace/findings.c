@@ -9,13 +9,15 @@
 #include "base/clock.h"
 #include "view/findings.h"
 
-int trace_findings_start(struct pipeline *pipeline, struct stack_sums *stacks,
+int trace_findings_start(struct pipeline *pipeline, struct stack_sums *stacks, const char *job,
 			 struct live_analysis **ret_analysis)
 {
 	int r = live_analysis_new(pipeline, ret_analysis);
 
-	if (r == 0)
+	if (r == 0) {
 		live_analysis_set_stacks(*ret_analysis, stacks);
+		live_analysis_set_job(*ret_analysis, job);
+	}
 	if (r == 0)
 		r = span_sinks_add(pipeline_span_sinks(pipeline), live_analysis_spans(*ret_analysis));
 	if (r < 0)

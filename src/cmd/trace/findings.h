@@ -6,8 +6,8 @@
 #include "pipeline/analysis.h"
 #include "view/view.h"
 
-/* With the pipeline's spans and the stacks of calls; an error is printed. */
-int trace_findings_start(struct pipeline *pipeline, struct stack_sums *stacks,
+/* With the pipeline's spans and the stacks of calls. @job: NULL: of all. An error is printed. */
+int trace_findings_start(struct pipeline *pipeline, struct stack_sums *stacks, const char *job,
 			 struct live_analysis **ret_analysis);
 /* To be called once a second: says what is new. @node: its newest figures, NULL: none. */
 void trace_findings_collect(struct live_analysis *analysis, const struct snapshot *node);

@@ -591,7 +591,8 @@ static int start_tracing(struct tracing *t)
 	if (r >= 0 && (t->inv->flag[FLAG_STACKS] || t->inv->flag[FLAG_PYTHON] || t->request.analyze))
 		r = trace_stacks_new(t->event, t->request.stack_kinds, &t->stacks);
 	if (r >= 0 && t->request.analyze)
-		r = trace_findings_start(trace_kernels_pipeline(t->kernels), t->stacks, &t->analysis);
+		r = trace_findings_start(trace_kernels_pipeline(t->kernels), t->stacks,
+					 t->inv->flag[FLAG_JOB], &t->analysis);
 	if (r >= 0 && t->inv->flag[FLAG_BLAS])
 		r = trace_blas_new(&t->blas);
 	if (r >= 0 && t->inv->flag[FLAG_PYTHON])
