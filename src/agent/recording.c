@@ -95,6 +95,8 @@ static void count_figures(struct recording *r, const struct store_answer *answer
 			(double)(now->lost - MIN(now->lost, r->counted.lost)));
 	model_agent_add(r->model, AGENT_RECORDING_DROPPED,
 			(double)(now->dropped - MIN(now->dropped, r->counted.dropped)));
+	model_agent_add(r->model, AGENT_DROPPED_RECORDING_ROWS,
+			(double)(now->exits - MIN(now->exits, r->counted.exits)));
 	model_agent_set(r->model, AGENT_RECORDING_BYTES, (double)answer->file.bytes);
 	r->figures = r->counted = *now;
 	r->file_bytes = answer->file.bytes;

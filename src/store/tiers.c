@@ -99,7 +99,8 @@ static void close_block(struct open_tier *tier)
 
 /* ---- frames ---- */
 
-static void keep_exits(struct exits *exits, const struct frame *frame)
+/* How many there is no room for. */
+static uint32_t keep_exits(struct exits *exits, const struct frame *frame)
 {
 	uint32_t n = MIN(frame->n[STORE_EXITED], store_tables[STORE_EXITED].rows_max - exits->n);
 	struct process *list;
@@ -107,13 +108,14 @@ static void keep_exits(struct exits *exits, const struct frame *frame)
 	if (exits->n + n > exits->room) {
 		list = reallocarray(exits->list, exits->n + n, sizeof(*list));
 		if (!list)
-			return;
+			return frame->n[STORE_EXITED];
 		exits->list = list;
 		exits->room = exits->n + n;
 	}
 	if (n > 0)
 		memcpy(&exits->list[exits->n], frame->rows[STORE_EXITED], n * sizeof(*exits->list));
 	exits->n += n;
+	return frame->n[STORE_EXITED] - n;
 }
 
 static int64_t frame_boot_ns(const struct frame *frame)
@@ -144,11 +146,11 @@ static void note_times(struct stored_block *block, const struct frame *frame, bo
 }
 
 /* With all exits since the tier's frame before. */
-static int take_frame(struct open_tier *tier, struct frame frame)
+static int take_frame(struct tiers *t, struct open_tier *tier, struct frame frame)
 {
 	int r;
 
-	keep_exits(&tier->exits, &frame);
+	t->figures.exits += keep_exits(&tier->exits, &frame);
 	frame.rows[STORE_EXITED] = (const uint8_t *)tier->exits.list;
 	frame.n[STORE_EXITED] = tier->exits.n;
 	r = block_writer_add(tier->writer, &frame);
@@ -190,7 +192,7 @@ static int add_to_tier(struct tiers *t, unsigned i, const struct frame *frame)
 	int r = 0;
 
 	if (!is_due(tier, row, frame)) {
-		keep_exits(&tier->exits, frame);
+		t->figures.exits += keep_exits(&tier->exits, frame);
 		return 0;
 	}
 	if (is_complete(tier, row) && may_end(tier, frame)) {
@@ -198,7 +200,7 @@ static int add_to_tier(struct tiers *t, unsigned i, const struct frame *frame)
 		if (r == 0)
 			r = database_keep(t->database, i, t->settings.frames[i], &dropped);
 	}
-	if (take_frame(tier, *frame) < 0) {
+	if (take_frame(t, tier, *frame) < 0) {
 		t->figures.lost += 1 + block_writer_frames(tier->writer) - tier->put;
 		close_block(tier);
 		return -ENOMEM;

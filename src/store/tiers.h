@@ -23,6 +23,7 @@ struct tiers_figures {
 	uint64_t frames; /* that came */
 	uint64_t lost; /* not kept: no room, or the disk failed */
 	uint64_t dropped; /* blocks, the oldest, for want of room */
+	uint64_t exits; /* rows of ended processes that a pace has no room for; counted for each */
 };
 
 struct tiers;

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -9,6 +10,7 @@
 #include "cmd/recording/document.h"
 #include "cmd/recording/report.h"
 #include "view/fixture.h"
+#include "view/json.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -257,7 +259,11 @@ static void test_calls_of_a_job(_unused_ void **state)
 	struct snapshot *s = fixture_traced();
 	struct traced_process *process = &s->trace->processes[0];
 	struct finding *finding = &s->trace->findings->list[0];
+	struct process_operator operators[] = { { .process = 0, .op.name = "mm" },
+						{ .process = 1, .op.name = "mm" } };
 
+	s->trace->process_operators = operators;
+	s->trace->process_operators_n = s->trace->processes_n > 1 ? 2 : 1;
 	assert_true(process->calls_n > 0 && process->kernels_n > 0);
 	process->id = s->processes[1].id;
 	finding->pid = process->id.pid;
@@ -266,12 +272,16 @@ static void test_calls_of_a_job(_unused_ void **state)
 	s->trace->calls[process->calls_first].count += 7;
 	s->trace->all_calls[0].count += 100;
 	s->trace->kernels[process->kernels_first].all.launches += 5;
+	operators[0].op.v[OPERATOR_METRIC_CALLS] += 3;
+	operators[1].op.v[OPERATOR_METRIC_CALLS] += 40;
 	account_add(account, s, SECOND);
 	account_finish(account);
 	assert_int_equal(account->calls.n, 1);
 	assert_true(account->calls.list[0].count == 7);
 	assert_int_equal(account->kernels.n, 1);
 	assert_true(account->kernels.list[0].count == 5);
+	assert_int_equal(account->operators.n, 1);
+	assert_true(account->operators.list[0].count == 3);
 	assert_int_equal(account->findings_n, 1);
 	account_free(account);
 	/* And of nobody. */
@@ -282,7 +292,71 @@ static void test_calls_of_a_job(_unused_ void **state)
 	later(s, 1);
 	s->trace->calls[process->calls_first].count += 7;
 	account_add(account, s, SECOND);
-	assert_int_equal(account->calls.n + account->kernels.n + account->findings_n, 0);
+	assert_int_equal(account->calls.n + account->kernels.n + account->operators.n + account->findings_n,
+			 0);
+	account_free(account);
+	s->trace->process_operators = NULL;
+	fixture_free(s);
+}
+
+/* The file has this text; with GPUSONDE_TEST_UPDATE it gets it. */
+static void check_golden(const char *name, const struct strbuf *text)
+{
+	char path[512], *wanted;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/test/golden/report-%s.golden", test_source_root(), name);
+	if (getenv("GPUSONDE_TEST_UPDATE")) {
+		f = fopen(path, "we");
+		assert_non_null(f);
+		assert_int_equal(fwrite(text->data, 1, text->len, f), text->len);
+		fclose(f);
+		return;
+	}
+	f = fopen(path, "re");
+	assert_non_null(f);
+	wanted = test_calloc(1, text->len + 4096);
+	n = fread(wanted, 1, text->len + 4095, f);
+	fclose(f);
+	if (n != text->len || memcmp(wanted, text->data, n) != 0)
+		fail_msg("%s is not what is written:\n%s", path, text->data);
+	test_free(wanted);
+}
+
+/* A second of the node of the other golden files, in every format. */
+static void test_golden_reports(_unused_ void **state)
+{
+	static const char *const names[DOCUMENT_FORMATS] = { "text", "markdown", "html" };
+	const struct selection everybody = { .uid = UINT32_MAX };
+	const struct report_price price = { .of_kwh = 0.3, .currency = "EUR" };
+	struct account *account = new_account(&everybody);
+	struct snapshot *s = fixture_traced();
+	struct strbuf out;
+
+	account_add(account, s, SECOND);
+	later(s, 1);
+	s->trace->all_calls[0].count += 7;
+	s->trace->all_calls[0].seconds += 0.5;
+	s->trace->kernels[0].all.launches += 5;
+	s->xids[0].count++;
+	account_add(account, s, SECOND);
+	account_finish(account);
+	for (unsigned format = 0; format < DOCUMENT_FORMATS; format++) {
+		struct document d;
+
+		strbuf_init(&out, 0);
+		document_begin(&d, (enum document_format)format, "GPU report", &out);
+		report_write(account, &price, &d);
+		document_end(&d);
+		check_golden(names[format], &out);
+		strbuf_done(&out);
+	}
+	strbuf_init(&out, 0);
+	json_write(report_json(account, &price), 0, &out);
+	strbuf_addc(&out, '\n');
+	check_golden("json", &out);
+	strbuf_done(&out);
 	account_free(account);
 	fixture_free(s);
 }
@@ -336,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_names_of_items),
 		cmocka_unit_test(test_calls_of_a_job),
 		cmocka_unit_test(test_reports),
+		cmocka_unit_test(test_golden_reports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

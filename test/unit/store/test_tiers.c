@@ -191,12 +191,51 @@ static void test_exits_of_all_paces(_unused_ void **state)
 	fixture_free(s);
 }
 
+/* Of more than a frame can have the first are kept, and the others counted by each pace. */
+static void test_too_many_exits(_unused_ void **state)
+{
+	const struct tiers_settings settings = { .max_bytes = 64 * MIB, .frames = { 1000, 1000, 1000 } };
+	const uint32_t most = store_tables[STORE_EXITED].rows_max;
+	struct database *database = open_store("many_exits.db");
+	struct snapshot *s = fixture_small();
+	struct process *few = s->exited;
+	struct tiers_figures figures;
+	struct frame_mark mark = { 0 };
+	struct tiers *tiers;
+
+	s->exited = calloc(most, sizeof(*s->exited));
+	assert_non_null(s->exited);
+	assert_int_equal(tiers_new(database, fields, &settings, &tiers), 0);
+	s->exited_n = 0;
+	add_seconds(tiers, s, 1, &mark);
+	/* Two times as many as have room, before the next frame of ten seconds. */
+	for (unsigned second = 0; second < 2; second++) {
+		s->exited_n = most;
+		for (uint32_t i = 0; i < most; i++) {
+			s->exited[i] = few[0];
+			s->exited[i].exit_seq = 1000 + second * most + i;
+			s->exited[i].id.pid = i + 1;
+			s->exited[i].id.start_ticks = second + 1;
+		}
+		add_seconds(tiers, s, 1, &mark);
+	}
+	tiers_figures(tiers, &figures);
+	tiers_free(tiers);
+	assert_int_equal(figures.lost, 0);
+	assert_int_equal(figures.exits, 2 * (uint64_t)most); /* not of the pace of a second */
+	database_close(database);
+	free(s->exited);
+	s->exited = few;
+	fixture_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_paces),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_exits_of_all_paces),
+		cmocka_unit_test(test_too_many_exits),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
