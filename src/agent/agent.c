@@ -91,6 +91,8 @@ static void count_self(struct agent *agent)
 	model_agent_add(model, AGENT_HTTP_EVICTED,
 			(double)(http.evicted - agent->http_counted.evicted) + web.evicted);
 	model_agent_set(model, AGENT_HTTP_CONNECTIONS, http.connections + web.connections);
+	model_agent_set(model, AGENT_HTTP_STREAMS, web.streams);
+	model_agent_add(model, AGENT_HTTP_STREAMS_DROPPED, web.streams_dropped);
 	agent->http_counted = http;
 	model_agent_add(model, AGENT_WEB_REPLACED, web.replaced);
 	model_agent_set(model, AGENT_ATOP_CLIENTS, web.atop_clients);

@@ -83,6 +83,15 @@ JSON_PAGE(get_kernels, JSON_KERNELS)
 JSON_PAGE(get_events, JSON_EVENTS)
 JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
 
+/* gpusonde-web has them (serve/stream.h). */
+static int get_stream(_unused_ const struct http_request *request, struct http_reply *reply,
+		      _unused_ void *userdata)
+{
+	reply->status = 404;
+	strbuf_adds(&reply->body, "404 events are at the agent's address (http.listen) only\n");
+	return 0;
+}
+
 static int get_plain(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	struct agent *agent = userdata;

@@ -525,8 +525,11 @@ void web_take_figures(struct web *web, struct web_figures *ret_figures)
 		return;
 	ret_figures->requests = added(atomic_load(&c->http_requests), &web->counted.http_requests);
 	ret_figures->evicted = added(atomic_load(&c->http_evicted), &web->counted.http_evicted);
+	ret_figures->streams_dropped =
+		added(atomic_load(&c->http_streams_dropped), &web->counted.http_streams_dropped);
 	if (!web->up)
 		return;
+	ret_figures->streams = atomic_load(&c->http_streams);
 	ret_figures->connections = atomic_load(&c->http_connections);
 	ret_figures->atop_clients = atomic_load(&c->atop_clients);
 }

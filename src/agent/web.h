@@ -54,8 +54,8 @@ void web_listen_again(struct web *web);
 void web_publish(struct web *web, const struct snapshot *snapshot);
 /* The first three: since the last call. */
 struct web_figures {
-	double requests, evicted, replaced;
-	unsigned connections, atop_clients;
+	double requests, evicted, replaced, streams_dropped;
+	unsigned connections, streams, atop_clients;
 };
 
 void web_take_figures(struct web *web, struct web_figures *ret_figures);

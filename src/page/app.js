@@ -2,6 +2,7 @@
 /* Starts the page: header, tabs, the view that the address's hash names. */
 import { Data } from "./data.js";
 import { byId, el, setClass, setText } from "./dom.js";
+import { History } from "./history.js";
 import { VIEWS } from "./views.js";
 import { state } from "./views/gpus.js";
 
@@ -53,11 +54,11 @@ export class App {
         this.view = undefined;
         this.update = () => {};
         this.place = new Place(() => this.show());
-        this.data = new Data(() => this.refresh());
+        this.history = new History();
+        this.data = new Data((names) => this.onData(names));
         this.makeTabs();
         this.makeTheme();
         this.show();
-        setInterval(() => this.age(), 1000);
     }
 
     makeTabs() {
@@ -120,6 +121,16 @@ export class App {
             byId(`tab-${other.id}`).tabIndex = other === view ? 0 : -1;
         }
         this.refresh();
+    }
+
+    /** @param {string[]} names of what has changed; none: only time has passed */
+    onData(names) {
+        if (names.includes("gpus") && this.data.get("gpus"))
+            this.history.record(this.data.get("gpus"));
+        if (names.length)
+            this.refresh();
+        else
+            this.age();
     }
 
     refresh() {
@@ -221,4 +232,5 @@ function alertLine(line, gpus) {
         setText(line, `GPU ${severe.gpu.gpu}: ${severe.w.text}`);
 }
 
-new App();
+/** For tests, and whoever is curious in the browser's console. */
+Object.assign(globalThis, { gpusonde: new App() });

@@ -58,6 +58,9 @@ export class Table {
         /** @type {T[]} */
         this.rows = [];
         this.all = false;
+        /** Those that have something; and which have not, as text. */
+        this.columns = options.columns;
+        this.empty = "";
         this.filling = {};
         this.search = /** @type {HTMLInputElement} */ (el("input", {
             type: "search", placeholder: "Search", "aria-label": `Search ${options.label}`,
@@ -125,6 +128,7 @@ export class Table {
         this.more.hidden = shown.length === chosen.length;
         setText(this.more, `Show all ${chosen.length}`);
         this.markSorted();
+        this.hideEmpty(shown);
         this.fill(shown);
     }
 
@@ -134,6 +138,21 @@ export class Table {
             const order = sort === column.id ? "ascending" : sort === "-" + column.id ? "descending" : "none";
             this.heads[i]?.setAttribute("aria-sort", order);
         });
+    }
+
+    /**
+     * As in the tables, a column in which nothing is known is not shown.
+     * @param {T[]} rows
+     */
+    hideEmpty(rows) {
+        const empty = this.options.columns.map((column, i) => i > 0 && rows.length > 0 && rows.every((row) => column.text(row) === NONE));
+        const is = empty.join();
+        if (is === this.empty)
+            return;
+        this.empty = is;
+        this.columns = this.options.columns.filter((_, i) => !empty[i]);
+        this.heads.forEach((head, i) => head.hidden = empty[i] ?? false);
+        this.body.replaceChildren();
     }
 
     /** @param {T[]} rows */
@@ -164,12 +183,12 @@ export class Table {
     }
 
     make() {
-        return el("tr", {}, ...this.options.columns.map((c) => el("td", {}, c.href ? el("a") : "")));
+        return el("tr", {}, ...this.columns.map((c) => el("td", {}, c.href ? el("a") : "")));
     }
 
     /** @param {HTMLElement} element @param {T} row */
     show(element, row) {
-        this.options.columns.forEach((column, i) => {
+        this.columns.forEach((column, i) => {
             const cell = /** @type {HTMLElement} */ (element.children[i]);
             const tone = column.tone?.(row) ?? "";
             setClass(cell, column.right ? `right ${tone}` : tone);

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The table of views: a tab each, in this order. */
+import { calls } from "./views/calls.js";
+import { charts } from "./views/charts.js";
+import { collectives } from "./views/collectives.js";
+import { events } from "./views/events.js";
+import { findings } from "./views/findings.js";
 import { gpus } from "./views/gpus.js";
+import { kernels } from "./views/kernels.js";
+import { operators } from "./views/operators.js";
 import { processes } from "./views/processes.js";
+import { stacks } from "./views/stacks.js";
+import { topology } from "./views/topology.js";
+import { workloads } from "./views/workloads.js";
 
 /**
  * @typedef {object} View
@@ -12,4 +22,4 @@ import { processes } from "./views/processes.js";
  */
 
 /** @type {View[]} */
-export const VIEWS = [gpus, processes];
+export const VIEWS = [gpus, charts, processes, workloads, findings, events, calls, kernels, collectives, operators, topology, stacks];

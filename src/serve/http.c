@@ -205,8 +205,11 @@ static int round_ms(struct http *http)
 	bool pages_kept = pages_expire(&http->pages);
 
 	conns_stats(&http->conns, &accepted, &evicted, &open);
-	if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES && wait_ms < ROUND_MS)
+	if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES &&
+	    wait_ms < (http->streams.viewers ? STREAM_ROUND_MS : ROUND_MS))
 		return (int)wait_ms;
+	if (http->streams.viewers)
+		return STREAM_ROUND_MS;
 	return open || pages_kept ? ROUND_MS : -1;
 }
 
@@ -228,6 +231,7 @@ static void *http_thread(void *userdata)
 		MHD_run(http->daemon);
 		/* 1.0 has no callback for a connection that it failed to start. */
 		conns_lost(&http->conns, NULL);
+		streams_round(http);
 		if (http->config.round)
 			http->config.round(http->config.userdata);
 	}
@@ -255,13 +259,13 @@ static int start_daemon(struct http *http)
 	http->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (http->wake_fd < 0)
 		return -errno;
-	http->daemon =
-		MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_TURBO, 0, NULL, NULL,
-				 request_handle, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
-				 MHD_OPTION_URI_LOG_CALLBACK, on_target, http, MHD_OPTION_NOTIFY_COMPLETED,
-				 on_completed, http, MHD_OPTION_CONNECTION_LIMIT, http->conns.n,
-				 MHD_OPTION_CONNECTION_TIMEOUT, http->config.timeout_s,
-				 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES, MHD_OPTION_END);
+	http->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+		NULL, request_handle, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+		MHD_OPTION_URI_LOG_CALLBACK, on_target, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
+		MHD_OPTION_CONNECTION_LIMIT, http->conns.n, MHD_OPTION_CONNECTION_TIMEOUT,
+		http->config.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
+		MHD_OPTION_END);
 	if (!http->daemon)
 		return -EAGAIN;
 	http->daemon_fd = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
@@ -327,6 +331,8 @@ void http_free(struct http *http)
 		pthread_join(http->thread, NULL);
 	}
 	if (http->daemon)
+		streams_end(http);
+	if (http->daemon)
 		MHD_stop_daemon(http->daemon);
 	if (http->wake_fd >= 0)
 		close(http->wake_fd);
@@ -385,5 +391,7 @@ void http_wake(struct http *http)
 void http_stats(struct http *http, struct http_stats *ret_stats)
 {
 	conns_stats(&http->conns, &ret_stats->accepted, &ret_stats->evicted, &ret_stats->connections);
+	ret_stats->streams = atomic_load(&http->streams.open);
+	ret_stats->streams_dropped = atomic_load(&http->streams.dropped);
 	ret_stats->requests = atomic_load_explicit(&http->requests, memory_order_relaxed);
 }

@@ -22,6 +22,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <systemd/sd-event.h>
 
 #include "base/strbuf.h"
@@ -80,6 +81,7 @@ struct http_manner {
 	 */
 	const char *method_refused;
 	const char *failed; /* plain text of a 500; NULL: as other pages */
+	bool stream; /* where http_config.streams is set, Server-Sent Events of other pages (stream.h) */
 	const struct http_header *headers; /* of all of its replies; ends with name NULL; NULL: none */
 	/* A cached page is made again after so long, even in the same generation; 0: it is not. */
 	int64_t max_age_ns;
@@ -124,6 +126,7 @@ struct http_config {
 	void *userdata;
 	/* Changes whenever cached pages are outdated (sequence number of the newest snapshot). Any thread. */
 	uint64_t (*generation)(void *userdata);
+	bool streams;
 	unsigned max_connections; /* default 128 */
 	unsigned timeout_s; /* idle connections, default 30 */
 	void (*round)(void *userdata); /* called on the HTTP thread after each of its rounds; may be NULL */
@@ -131,8 +134,8 @@ struct http_config {
 };
 
 struct http_stats {
-	uint64_t requests, evicted, accepted;
-	unsigned connections;
+	uint64_t requests, evicted, accepted, streams_dropped;
+	unsigned connections, streams;
 };
 
 struct http;

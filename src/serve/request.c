@@ -265,8 +265,9 @@ static enum MHD_Result send_part(struct http *http, struct MHD_Connection *conne
 	return queued;
 }
 
-static enum MHD_Result serve(struct http *http, struct MHD_Connection *connection, struct conn *conn,
-			     const struct http_route *route, struct http_request *request)
+/* Of the newest generation, from the cache or rendered; with a slot borrowed, else the caller's. */
+static int current_page(struct http *http, const struct http_route *route, struct http_request *request,
+			struct page **ret_page)
 {
 	/*
 	 * Read before rendering: the page may then be newer than its generation and be rendered once more,
@@ -285,8 +286,53 @@ static enum MHD_Result serve(struct http *http, struct MHD_Connection *connectio
 	}
 	if (!page)
 		r = render(http, route, request, slot, generation, &page);
+	*ret_page = page;
+	return r;
+}
+
+static const char *no_argument(_unused_ const struct http_request *request, _unused_ const char *name)
+{
+	return NULL;
+}
+
+int request_page(struct http *http, const struct http_route *route, struct page **ret_page)
+{
+	struct http_request request = { .method = HTTP_GET, .path = route->path, .argument = no_argument };
+
+	return current_page(http, route, &request, ret_page);
+}
+
+static enum MHD_Result serve(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+			     const struct http_route *route, struct http_request *request)
+{
+	struct page *page;
+	int r = current_page(http, route, request, &page);
+
 	return r < 0 ? refuse_error(http, connection, conn, route, r) :
 		       send_part(http, connection, conn, route, request, page);
+}
+
+/* Events that do not end; or the reason why not. */
+static enum MHD_Result open_stream(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+				   const struct http_request *request)
+{
+	enum MHD_Result queued = MHD_NO;
+	struct page *page;
+	unsigned status;
+	const char *why =
+		streams_open(http, connection, conn, request->argument(request, "pages"), &status, &queued);
+
+	if (!why) {
+		atomic_fetch_add_explicit(&http->requests, 1, memory_order_relaxed);
+		return queued;
+	}
+	page = pages_begin(&http->pages, -1);
+	if (!page)
+		return MHD_NO;
+	strbuf_adds(&page->body, why);
+	if (pages_publish(page, status, http_plain_text, 0) < 0)
+		return MHD_NO;
+	return queue_once(http, connection, conn, page);
 }
 
 static const char *allowed(unsigned methods)
@@ -368,6 +414,8 @@ static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connec
 		return refuse(http, connection, conn, MHD_HTTP_NOT_FOUND, NULL);
 	if (route->local_only && !is_local(conn))
 		return refuse(http, connection, conn, MHD_HTTP_FORBIDDEN, NULL);
+	if (http->config.streams && route->manner && route->manner->stream && request.method == HTTP_GET)
+		return open_stream(http, connection, conn, &request);
 	if (takes(route, request.method))
 		return serve(http, connection, conn, route, &request);
 	if (route->manner && route->manner->method_refused)

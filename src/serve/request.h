@@ -12,6 +12,7 @@
 #include "serve/http.h"
 #include "serve/listener.h"
 #include "serve/pages.h"
+#include "serve/stream.h"
 
 enum { HTTP_LISTENERS = 8 };
 
@@ -27,6 +28,7 @@ struct http {
 	int daemon_fd; /* readable when the daemon must run */
 	struct conns conns;
 	struct pages pages;
+	struct streams streams;
 	struct listener *listeners[HTTP_LISTENERS];
 	unsigned n_listeners;
 	atomic_uint_fast64_t requests;
@@ -34,6 +36,9 @@ struct http {
 
 /* Content-Type of all our own messages. */
 extern const char http_plain_text[];
+
+/* The current page of a route without variants, as a client gets it. Borrowed. -ENOMEM, or the handler's. */
+int request_page(struct http *http, const struct http_route *route, struct page **ret_page);
 
 /* libmicrohttpd's access handler: @userdata is the struct http, *@context the struct conn. */
 enum MHD_Result request_handle(void *userdata, struct MHD_Connection *connection, const char *url,

@@ -24,8 +24,8 @@ struct web_news {
 
 /* Totals since the process was started. */
 struct web_counts {
-	atomic_uint_fast64_t http_requests, http_evicted;
-	atomic_uint http_connections, atop_clients;
+	atomic_uint_fast64_t http_requests, http_evicted, http_streams_dropped;
+	atomic_uint http_connections, http_streams, atop_clients;
 };
 
 /* The program's first argument; the second is the PID of the agent. */

@@ -187,6 +187,8 @@ static const struct http_header asset_headers[] = { PAGE_HEADERS, { "Vary", "Acc
 const struct http_manner index_manner = { .headers = index_headers };
 const struct http_manner asset_manner = { .headers = asset_headers };
 
+const struct http_manner stream_manner = { .stream = true };
+
 const struct http_manner container_manner = {
 	.method_refused = GO_METHOD_REFUSED,
 	.failed = GO_FAILED,

@@ -207,6 +207,8 @@ static void on_round(void *userdata)
 	atomic_store(&web->counts->http_requests, http.requests);
 	atomic_store(&web->counts->http_evicted, http.evicted);
 	atomic_store(&web->counts->http_connections, http.connections);
+	atomic_store(&web->counts->http_streams, http.streams);
+	atomic_store(&web->counts->http_streams_dropped, http.streams_dropped);
 }
 
 static void count_atop(struct web *web)
@@ -238,6 +240,7 @@ static int start_serving(struct web *web, size_t n)
 		.userdata = web,
 		.generation = generation,
 		.round = on_round,
+		.streams = true,
 		.max_connections = setup->max_connections,
 		.hosts = setup->hosts,
 	};

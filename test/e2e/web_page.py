@@ -5,6 +5,7 @@ import gzip
 import http.client
 import os
 import re
+import socket
 
 from lib.chromium import Browser
 from lib.e2e import Agent, contains, equal, run, wait_for
@@ -68,7 +69,7 @@ def test_every_file_that_is_named_is_there():
             folder = os.path.dirname(path)
             left += [os.path.normpath(f"{folder}/{name}") for name in re.findall(r'from "([^"]+)"', body.decode())]
             left += ["/" + name for name in re.findall(r'(?:src|href)="(page/[^"]+)"', body.decode())]
-        assert len(seen) > 8, seen
+        assert len(seen) > 20, seen
 
 
 def test_a_card_for_each_gpu_that_goes_on():
@@ -128,6 +129,96 @@ def test_without_javascript_there_are_tables():
         contains(text, "SIMULATED")
         assert "<script" not in text
         equal(page.errors(), [])
+
+
+def test_every_view_at_every_width():
+    with Agent("--trace-enabled", "no", scenario="sick") as agent, open_page(agent) as page:
+        page.wait("document.querySelectorAll('.card').length > 0", "the first view")
+        views = page.ask("[...document.querySelectorAll('#tabs a')].map(a => a.hash)")
+        assert len(views) >= 12, views
+        for width in (360, 1280, 3840):
+            page.size(width, 900)
+            for view in views:
+                page.ask(f"location.hash = '{view}'")
+                page.wait(f"document.querySelector('#tabs a[aria-selected=true]').hash === '{view}' && document.querySelector('main').innerText.length > 0", view)
+                equal(page.ask("document.documentElement.scrollWidth <= innerWidth"), True, f"{view} fits into {width} pixels")
+        equal(page.errors(), [])
+
+
+ACCESSIBLE = """(() => {
+    const wrong = [];
+    const named = e => e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.innerText.trim() || e.title;
+    for (const e of document.querySelectorAll('button, a, input, [role=img], [role=region], canvas, meter'))
+        if (!e.closest('[hidden]') && !named(e)) wrong.push('no name: ' + e.outerHTML.slice(0, 80));
+    for (const e of document.querySelectorAll('th')) if (!e.scope) wrong.push('th without scope: ' + e.outerHTML.slice(0, 80));
+    const ids = [...document.querySelectorAll('[id]')].map(e => e.id);
+    if (new Set(ids).size !== ids.length) wrong.push('an id twice');
+    if (!document.documentElement.lang) wrong.push('no language');
+    const rgb = s => (s.match(/[\\d.]+/g) ?? []).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] > 0) return c; } return [255, 255, 255]; };
+    for (const e of document.querySelectorAll('body *')) {
+        if (!e.offsetParent || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+        const a = light(rgb(getComputedStyle(e).color)), b = light(behind(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (ratio < 4.5) wrong.push(`contrast ${ratio.toFixed(1)}: ${e.outerHTML.slice(0, 80)}`);
+    }
+    return [...new Set(wrong)].slice(0, 10);
+})()"""
+
+
+def test_each_view_can_be_read_by_everybody():
+    """Names of what can be used, heads of tables, contrast of texts: as axe has these rules, in both themes."""
+    with Agent(scenario="sick") as agent, open_page(agent) as page:
+        page.wait("document.querySelectorAll('.card').length > 0", "the first view")
+        for theme in ("dark", "light"):
+            page.ask(f"document.documentElement.dataset.theme = '{theme}'")
+            for view in page.ask("[...document.querySelectorAll('#tabs a')].map(a => a.hash)"):
+                page.ask(f"location.hash = '{view}'")
+                page.wait(f"document.querySelector('#tabs a[aria-selected=true]').hash === '{view}'", view)
+                equal(page.ask(ACCESSIBLE), [], f"{theme} {view}")
+        page.ask("document.querySelector('#tabs a[aria-selected=true]').focus()")
+        page.send("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
+        page.wait("location.hash === '#gpus'", "the arrow to go round to the first tab")
+        page.send("Input.dispatchKeyEvent", type="keyDown", key="3")
+        page.wait("location.hash === '#processes'", "the digit to choose a tab")
+
+
+def test_what_is_shown_is_the_document():
+    """By events alone, change by change; and the very numbers of the JSON."""
+    with Agent() as agent, open_page(agent, "#processes") as page:
+        page.wait("globalThis.gpusonde?.data.received > 10", "events")
+        for name in ("gpus", "processes", "node"):
+            wait_for(lambda name=name: page.ask(f"gpusonde.data.get('{name}')") == agent.get(f"/api/v1/{name}").json(), f"the page to have {name} as it is")
+        equal(page.ask("gpusonde.data.polls"), 0)
+        equal(page.errors(), [])
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+def test_it_goes_on_after_the_agent_was_restarted():
+    listen = f"127.0.0.1:{free_port()}"
+    with Agent(listen=listen) as agent, open_page(agent) as page:
+        page.wait("document.querySelectorAll('.card').length === 8", "eight cards")
+        agent.process.kill()
+        agent.process.wait()
+        page.wait("document.querySelector('#age').className === 'bad'", "the page to say that nothing comes")
+        contains(page.text("#age"), "No answer for")
+        with Agent(listen=listen, scenario="sick"):
+            page.wait("document.querySelectorAll('.card').length !== 8 && document.querySelector('#age').className !== 'bad'", "the new agent's GPUs")
+
+
+def test_documents_are_asked_for_where_events_do_not_come():
+    with Agent() as agent, open_page(agent) as page:
+        page.wait("document.querySelectorAll('.card').length === 8", "eight cards")
+        page.send("Network.setBlockedURLs", urls=["*/api/v1/stream*"])
+        page.ask("gpusonde.data.restart()")
+        page.wait("gpusonde.data.polls > 1", "the page to ask")
+        before = page.text("#age")
+        page.wait(f"document.querySelector('#age').innerText !== {before!r}", "the page to go on")
 
 
 def main():

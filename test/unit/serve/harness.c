@@ -34,6 +34,22 @@ static int page(const struct http_request *request, struct http_reply *reply, vo
 	return 0;
 }
 
+/* JSON of which a number changes with each generation, and a text of page_bytes, if that is a MiB. */
+static int numbers(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct server *s = userdata;
+	unsigned long long n = atomic_load(&s->generation);
+
+	atomic_fetch_add(&s->renders, 1);
+	strbuf_addf(&reply->body,
+		    "{\"n\":%llu,\"same\":\"a text that stays as it is, and is not sent again\",\"text\":\"",
+		    n);
+	for (size_t i = 0; i < atomic_load(&s->page_bytes); i++)
+		strbuf_addc(&reply->body, (char)('a' + (atomic_load(&s->page_bytes) < 1 << 20 ? 0 : n % 20)));
+	strbuf_adds(&reply->body, "\"}\n");
+	return 0;
+}
+
 static int page_variant(const struct http_request *request, void *userdata)
 {
 	(void)userdata;
@@ -65,6 +81,14 @@ static int always_fails(const struct http_request *request, struct http_reply *r
 	(void)userdata;
 	strbuf_adds(&reply->body, "half a page");
 	return -ENODEV;
+}
+
+static int missing(_unused_ const struct http_request *request, struct http_reply *reply,
+		   _unused_ void *userdata)
+{
+	reply->status = 404;
+	strbuf_adds(&reply->body, "404 not \"there\"\n");
+	return 0;
 }
 
 static int empty(const struct http_request *request, struct http_reply *reply, void *userdata)
@@ -109,6 +133,7 @@ static const struct http_manner part_manner = {
 	.filter = keep,
 };
 static const struct http_manner any_manner = { 0 };
+static const struct http_manner stream_manner = { .stream = true };
 
 static uint64_t generation(void *userdata)
 {
@@ -130,6 +155,14 @@ static const struct http_route routes[] = {
 	  .handle = page,
 	  .manner = &part_manner },
 	{ .path = "/sour", .methods = HTTP_GET, .handle = always_fails, .manner = &part_manner },
+	{ .path = "/api/v1/numbers", .methods = HTTP_GET, .handle = numbers },
+	{ .path = "/api/v1/missing", .methods = HTTP_GET, .handle = missing },
+	{ .path = "/api/v1/broken", .methods = HTTP_GET, .handle = empty },
+	{ .path = "/api/v1/stream",
+	  .methods = HTTP_GET,
+	  .variant = never_cached,
+	  .handle = empty,
+	  .manner = &stream_manner },
 	{ .path = "/any", .methods = HTTP_ANY, .handle = empty, .manner = &any_manner },
 	{ 0 },
 };
@@ -167,6 +200,7 @@ struct server *server_start(unsigned max_connections)
 		.generation = generation,
 		.max_connections = max_connections,
 		.hosts = "x, host",
+		.streams = true,
 	};
 	int fds[ADDRESS_MAX];
 	unsigned n;

@@ -33,7 +33,8 @@ struct server {
 /*
  * Routes: /page cached, two variants by ?v=; /big the same in page_bytes; /echo uncached; /fail; /empty;
  * /do POST, local only; /part with a manner: cached, its first ?keep= bytes are sent, made again after
- * PART_AGE_NS; /sour the same, and fails; /any takes every method.
+ * PART_AGE_NS; /sour the same, and fails; /any takes every method;
+ * /api/v1/numbers, JSON; /api/v1/missing, 404; /api/v1/broken, no JSON; /api/v1/stream, events of these.
  */
 struct server *server_start(unsigned max_connections);
 void server_stop(struct server *server);

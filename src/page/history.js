@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the browser has seen of each GPU: the numbers of the last quarter of an hour, one a second. */
+import { bytes, known, percent, rate, whole } from "./format.js";
+
+/** So many moments are kept. */
+export const MOMENTS = 900;
+
+/**
+ * @typedef {object} Series
+ * @property {string} id in the address
+ * @property {string} title
+ * @property {(gpu: any) => unknown} value as the document has it
+ * @property {(v: unknown) => string} text
+ * @property {(gpu: any) => unknown} [most] the top of its scale; without it the greatest number seen
+ */
+
+/** @type {Series[]} */
+export const SERIES = [
+    { id: "utilization", title: "Utilization", value: (g) => g.utilization_ratio?.gpu, text: percent, most: () => 1 },
+    { id: "memory", title: "Memory", value: (g) => g.memory_used_bytes, text: bytes, most: (g) => g.memory_total_bytes },
+    { id: "power", title: "Power", value: (g) => g.power_watts, text: whole("W"), most: (g) => g.power_limit_watts?.enforced },
+    { id: "temperature", title: "Temperature", value: (g) => g.temperature_celsius, text: whole("°C"), most: () => 100 },
+    { id: "sm", title: "SM active", value: (g) => g.sm_active_ratio, text: percent, most: () => 1 },
+    { id: "tensor", title: "Tensor active", value: (g) => g.pipe_active_ratio?.tensor, text: percent, most: () => 1 },
+    { id: "dram", title: "DRAM active", value: (g) => g.dram_active_ratio, text: percent, most: () => 1 },
+    { id: "clock", title: "SM clock", value: (g) => g.clock_hertz?.sm, text: whole("MHz", 1e-6), most: (g) => g.clock_max_hertz?.sm },
+    { id: "pcie", title: "PCIe in", value: (g) => g.pcie_rx_bytes_per_second, text: rate },
+    { id: "nvlink", title: "NVLink in", value: (g) => g.nvlink_rx_bytes_per_second, text: rate },
+];
+
+/** Not slowed down, but at rest, or as somebody has set it. */
+const NO_THROTTLING = ["gpu_idle", "applications_clocks_setting"];
+
+/** @typedef {{values: Float64Array[], throttled: Uint8Array}} Track */
+
+export class History {
+    constructor() {
+        /** Milliseconds since 1970 of each moment; the newest is at (n - 1) % MOMENTS. */
+        this.times = new Float64Array(MOMENTS);
+        this.n = 0;
+        /** @type {Map<string, Track>} */
+        this.tracks = new Map();
+        /** Tops of the scales, the same for all GPUs. */
+        this.most = SERIES.map(() => 0);
+    }
+
+    /** @param {any} page the document of the GPUs */
+    record(page) {
+        const time = Date.parse(page.time), at = this.n % MOMENTS;
+        if (!(time > this.time(this.n - 1)) && this.n)
+            return;
+        this.times[at] = time;
+        this.n++;
+        for (const track of this.tracks.values()) {
+            track.values.forEach((values) => values[at] = NaN);
+            track.throttled[at] = 0;
+        }
+        for (const gpu of page.gpus)
+            this.add(this.track(gpu.uuid), gpu, at);
+    }
+
+    /** @param {string} uuid */
+    track(uuid) {
+        let track = this.tracks.get(uuid);
+        if (!track) {
+            track = { values: SERIES.map(() => new Float64Array(MOMENTS).fill(NaN)), throttled: new Uint8Array(MOMENTS) };
+            this.tracks.set(uuid, track);
+        }
+        return track;
+    }
+
+    /**
+     * A GPU that is stale or gone has no numbers of this moment.
+     * @param {Track} track
+     * @param {any} gpu
+     * @param {number} at
+     */
+    add(track, gpu, at) {
+        const current = gpu.present && !gpu.stale;
+        SERIES.forEach((series, i) => {
+            const value = current ? series.value(gpu) : null, most = series.most ? series.most(gpu) : value;
+            const values = track.values[i];
+            if (values && known(value))
+                values[at] = value;
+            if (known(most))
+                this.most[i] = Math.max(this.most[i] ?? 0, most);
+        });
+        track.throttled[at] = Number(current && Object.entries(gpu.clocks_event_reason ?? {}).some(([name, v]) => v && !NO_THROTTLING.includes(name)));
+    }
+
+    /**
+     * Of the n-th moment; NaN where it is not kept any more, or has not come.
+     * @param {number} n
+     */
+    time(n) {
+        return n >= this.first && n < this.n ? this.times[n % MOMENTS] ?? NaN : NaN;
+    }
+
+    get first() {
+        return Math.max(0, this.n - MOMENTS);
+    }
+
+    /**
+     * The moment that is next to a time.
+     * @param {number} time
+     */
+    nearest(time) {
+        let low = this.first, high = this.n - 1;
+        while (low < high) {
+            const middle = (low + high) >> 1;
+            if (this.time(middle) < time)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        return low > this.first && time - this.time(low - 1) < this.time(low) - time ? low - 1 : low;
+    }
+}
