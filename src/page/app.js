@@ -3,6 +3,7 @@
 import { Data } from "./data.js";
 import { byId, el, setClass, setText } from "./dom.js";
 import { History } from "./history.js";
+import { load } from "./recorded.js";
 import { VIEWS } from "./views.js";
 import { state } from "./views/gpus.js";
 
@@ -53,6 +54,7 @@ export class App {
         /** @type {import("./views.js").View | undefined} */
         this.view = undefined;
         this.update = () => {};
+        this.recorded = false;
         this.place = new Place(() => this.show());
         this.history = new History();
         this.data = new Data((names) => this.onData(names));
@@ -127,10 +129,20 @@ export class App {
     onData(names) {
         if (names.includes("gpus") && this.data.get("gpus"))
             this.history.record(this.data.get("gpus"));
+        this.loadRecorded();
         if (names.length)
             this.refresh();
         else
             this.age();
+    }
+
+    /** Once, where the agent records. */
+    loadRecorded() {
+        const gpus = this.data.get("gpus")?.gpus;
+        if (this.recorded || !gpus || this.data.get("node")?.node.agent.recording_up !== 1)
+            return;
+        this.recorded = true;
+        load(this.history, gpus.length).then(() => this.refresh(), () => {});
     }
 
     refresh() {

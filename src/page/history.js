@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the browser has seen of each GPU: the numbers of the last quarter of an hour, one a second. */
+/*
+ * The numbers of each GPU of the last quarter of an hour, one a second: what the browser has seen, and, where the agent records, what was
+ * before.
+ */
 import { bytes, known, percent, rate, whole } from "./format.js";
 
 /** So many moments are kept. */
@@ -8,6 +11,7 @@ export const MOMENTS = 900;
 /**
  * @typedef {object} Series
  * @property {string} id in the address
+ * @property {string} metric its name in a recording
  * @property {string} title
  * @property {(gpu: any) => unknown} value as the document has it
  * @property {(v: unknown) => string} text
@@ -16,16 +20,16 @@ export const MOMENTS = 900;
 
 /** @type {Series[]} */
 export const SERIES = [
-    { id: "utilization", title: "Utilization", value: (g) => g.utilization_ratio?.gpu, text: percent, most: () => 1 },
-    { id: "memory", title: "Memory", value: (g) => g.memory_used_bytes, text: bytes, most: (g) => g.memory_total_bytes },
-    { id: "power", title: "Power", value: (g) => g.power_watts, text: whole("W"), most: (g) => g.power_limit_watts?.enforced },
-    { id: "temperature", title: "Temperature", value: (g) => g.temperature_celsius, text: whole("°C"), most: () => 100 },
-    { id: "sm", title: "SM active", value: (g) => g.sm_active_ratio, text: percent, most: () => 1 },
-    { id: "tensor", title: "Tensor active", value: (g) => g.pipe_active_ratio?.tensor, text: percent, most: () => 1 },
-    { id: "dram", title: "DRAM active", value: (g) => g.dram_active_ratio, text: percent, most: () => 1 },
-    { id: "clock", title: "SM clock", value: (g) => g.clock_hertz?.sm, text: whole("MHz", 1e-6), most: (g) => g.clock_max_hertz?.sm },
-    { id: "pcie", title: "PCIe in", value: (g) => g.pcie_rx_bytes_per_second, text: rate },
-    { id: "nvlink", title: "NVLink in", value: (g) => g.nvlink_rx_bytes_per_second, text: rate },
+    { id: "utilization", metric: "utilization_ratio.gpu", title: "Utilization", value: (g) => g.utilization_ratio?.gpu, text: percent, most: () => 1 },
+    { id: "memory", metric: "memory_used_bytes", title: "Memory", value: (g) => g.memory_used_bytes, text: bytes, most: (g) => g.memory_total_bytes },
+    { id: "power", metric: "power_watts", title: "Power", value: (g) => g.power_watts, text: whole("W"), most: (g) => g.power_limit_watts?.enforced },
+    { id: "temperature", metric: "temperature_celsius", title: "Temperature", value: (g) => g.temperature_celsius, text: whole("°C"), most: () => 100 },
+    { id: "sm", metric: "sm_active_ratio", title: "SM active", value: (g) => g.sm_active_ratio, text: percent, most: () => 1 },
+    { id: "tensor", metric: "pipe_active_ratio.tensor", title: "Tensor active", value: (g) => g.pipe_active_ratio?.tensor, text: percent, most: () => 1 },
+    { id: "dram", metric: "dram_active_ratio", title: "DRAM active", value: (g) => g.dram_active_ratio, text: percent, most: () => 1 },
+    { id: "clock", metric: "clock_hertz.sm", title: "SM clock", value: (g) => g.clock_hertz?.sm, text: whole("MHz", 1e-6), most: (g) => g.clock_max_hertz?.sm },
+    { id: "pcie", metric: "pcie_rx_bytes_per_second", title: "PCIe in", value: (g) => g.pcie_rx_bytes_per_second, text: rate },
+    { id: "nvlink", metric: "nvlink_rx_bytes_per_second", title: "NVLink in", value: (g) => g.nvlink_rx_bytes_per_second, text: rate },
 ];
 
 /** Not slowed down, but at rest, or as somebody has set it. */
@@ -86,6 +90,47 @@ export class History {
                 this.most[i] = Math.max(this.most[i] ?? 0, most);
         });
         track.throttled[at] = Number(current && Object.entries(gpu.clocks_event_reason ?? {}).some(([name, v]) => v && !NO_THROTTLING.includes(name)));
+    }
+
+    /**
+     * Puts what a recording has before what was seen.
+     * @param {number[]} times ascending
+     * @param {Map<string, Map<number, (number | null)[]>>} recorded by UUID and series
+     */
+    prepend(times, recorded) {
+        const seen = { times: this.times.slice(), first: this.first, n: this.n, tracks: this.tracks };
+        const until = this.n ? this.time(this.first) : Infinity, older = times.filter((t) => t < until);
+        const room = Math.max(0, MOMENTS - (seen.n - seen.first)), from = Math.max(0, older.length - room);
+        this.tracks = new Map();
+        this.times = new Float64Array(MOMENTS);
+        this.n = 0;
+        for (let i = from; i < older.length; i++, this.n++)
+            this.times[this.n] = older[i] ?? NaN;
+        for (const [uuid, series] of recorded)
+            for (const [k, values] of series)
+                values.slice(from, older.length).forEach((v, i) => this.set(uuid, k, i, v));
+        for (let n = seen.first; n < seen.n; n++, this.n++) {
+            this.times[this.n] = seen.times[n % MOMENTS] ?? NaN;
+            for (const [uuid, track] of seen.tracks) {
+                track.values.forEach((values, k) => this.set(uuid, k, this.n, values[n % MOMENTS] ?? NaN));
+                this.track(uuid).throttled[this.n] = track.throttled[n % MOMENTS] ?? 0;
+            }
+        }
+    }
+
+    /**
+     * @param {string} uuid
+     * @param {number} series
+     * @param {number} at
+     * @param {number | null} value
+     */
+    set(uuid, series, at, value) {
+        const values = this.track(uuid).values[series];
+        if (!values || value === null)
+            return;
+        values[at] = value;
+        if (!SERIES[series]?.most)
+            this.most[series] = Math.max(this.most[series] ?? 0, value || 0);
     }
 
     /**

@@ -72,7 +72,7 @@ static void skip_scalar(struct cursor *c)
 }
 
 /* Objects and arrays by counting their brackets, whatever their depth is. */
-static struct delta_text take_value(struct cursor *c)
+static struct delta_text json_value_next(struct cursor *c)
 {
 	size_t depth = 0;
 	const char *from;
@@ -119,7 +119,7 @@ static bool next_member(struct cursor *c, bool first, struct step *ret_name, str
 	*ret_name = (struct step){ name, (size_t)(c->at - name) };
 	if (!accept_char(c, ':'))
 		c->bad = true;
-	*ret_value = take_value(c);
+	*ret_value = json_value_next(c);
 	return !c->bad;
 }
 
@@ -127,7 +127,7 @@ static bool next_element(struct cursor *c, bool first, struct delta_text *ret_va
 {
 	if (c->bad || peek(c) == ']' || (!first && !accept_char(c, ',')))
 		return false;
-	*ret_value = take_value(c);
+	*ret_value = json_value_next(c);
 	return !c->bad;
 }
 
@@ -301,7 +301,7 @@ static bool whole(const struct delta_text *text, struct delta_text *ret_value)
 {
 	struct cursor c = { text->text, text->text + text->n, false };
 
-	*ret_value = take_value(&c);
+	*ret_value = json_value_next(&c);
 	return !c.bad && peek(&c) == '\0' && c.at == c.end;
 }
 

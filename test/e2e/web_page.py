@@ -6,6 +6,7 @@ import http.client
 import os
 import re
 import socket
+import tempfile
 
 from lib.chromium import Browser
 from lib.e2e import Agent, contains, equal, run, wait_for
@@ -192,6 +193,19 @@ def test_what_is_shown_is_the_document():
             wait_for(lambda name=name: page.ask(f"gpusonde.data.get('{name}')") == agent.get(f"/api/v1/{name}").json(), f"the page to have {name} as it is")
         equal(page.ask("gpusonde.data.polls"), 0)
         equal(page.errors(), [])
+
+
+def test_charts_begin_before_the_page_was_opened_where_it_is_recorded():
+    with tempfile.TemporaryDirectory() as tmp, Agent("--recording-path", f"{tmp}/r.gsr") as agent:
+        def recorded():
+            reply = agent.get("/api/v1/history?metric=power_watts&since=15m&step=1s")
+            return reply.status == 200 and sum(v is not None for v in reply.json()["series"][0]["values"]) > 5
+        wait_for(recorded, "a recording", seconds=120)
+        with open_page(agent, "#charts") as page:
+            page.wait("globalThis.gpusonde?.recorded && gpusonde.history.n > 5 && gpusonde.history.time(gpusonde.history.first) < performance.timeOrigin", "what was before")
+            uuid = agent.get("/api/v1/gpus").json()["gpus"][0]["uuid"]
+            equal(page.ask(f"[...gpusonde.history.tracks.get('{uuid}').values[2]].some(v => v > 0)"), True)
+            equal(page.errors(), [])
 
 
 def free_port():
