@@ -292,3 +292,14 @@ int64_t ptxas(const char *output, const char *part, unsigned sm, const char *wha
 	fclose(f);
 	return value;
 }
+
+struct symbolizer *patient_symbolizer(const struct symbolizer_config *config)
+{
+	struct symbolizer_config patient = *config;
+	struct symbolizer *symbolizer;
+
+	if (patient.patience_ns == 0)
+		patient.patience_ns = AGES_NS;
+	assert_int_equal(symbolizer_new(&patient, &symbolizer), 0);
+	return symbolizer;
+}

@@ -9,7 +9,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "symbolize/symbolize.h"
+
+/* Longer than anything takes on the busiest machine. */
+#define AGES_NS (120 * NSEC_PER_SEC)
+/* That waits so long for its thread's end, unless @config says how long: one that is abandoned leaks. */
+struct symbolizer *patient_symbolizer(const struct symbolizer_config *config);
 
 enum { TOLD_MAX = 64, SYMBOLS_MAX = 64 };
 

@@ -76,7 +76,7 @@ static void begin(struct scene *s)
 	static const struct symbolizer_config config = { .read_memory = true, .again_ns = AGAIN_NS };
 
 	*s = (struct scene){ 0 };
-	assert_int_equal(symbolizer_new(&config, &s->symbolizer), 0);
+	s->symbolizer = patient_symbolizer(&config);
 	snprintf(s->path, sizeof(s->path), "%s/plain.so", house_dir);
 	s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
 	assert_true(s->fd >= 0);
@@ -251,7 +251,7 @@ static void files_of_others_are_shared(_unused_ void **state)
 			"proc/%u/stat",
 			pid, (int)real, pid, (int)real, pid);
 	symbolizer = s.symbolizer;
-	assert_int_equal(symbolizer_new(&config, &s.symbolizer), 0);
+	s.symbolizer = patient_symbolizer(&config);
 	s.program.pid = 1;
 	assert_int_equal(look(&s, (struct symbolizer_mapping){ 0 }), 0);
 	expect(&s, told(&s.program, "twin"), s.program.incarnation, s.start_boot_ns, "twin");
