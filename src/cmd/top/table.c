@@ -66,17 +66,27 @@ static unsigned widest_text(const struct layout *layout)
 	return found;
 }
 
+/* As in `ps`: what calls say of processes is shown only while calls are traced. */
+static bool is_meaningful(const struct top *top, const struct column *column)
+{
+	const struct trace_view *trace = top->sample->snapshot->trace;
+
+	return !column->path || strncmp(column->path, "cuda.", 5) != 0 || (trace && trace->enabled);
+}
+
 /* Texts shrink first; what is wider than the screen even then goes. What is left over is the last text's. */
 static void arrange(const struct top *top, int columns, struct layout *ret_layout)
 {
 	const struct tab_view *view = &top->views[top->rows_tab];
-	struct layout layout = { .n = view->shown_n };
+	struct layout layout = { .n = 0 };
 	unsigned all, at;
 
 	layout.columns = tab_columns(top->rows_tab, &all);
 	for (unsigned i = 0; i < view->shown_n; i++) {
-		layout.which[i] = view->shown[i];
-		layout.widths[i] = (int)layout.columns[view->shown[i]].width;
+		if (!is_meaningful(top, &layout.columns[view->shown[i]]))
+			continue;
+		layout.which[layout.n] = view->shown[i];
+		layout.widths[layout.n++] = (int)layout.columns[view->shown[i]].width;
 	}
 	while (row_width(&layout, true) > columns && (at = most_dispensable(&layout)) < layout.n)
 		remove_column(&layout, at);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,8 @@
 #define INTERVAL_MIN_S 0.1
 #define INTERVAL_MAX_S 60.0
 #define CLOCK_NS NSEC_PER_SEC /* how often the age of data that do not come is drawn anew */
+
+enum { KEPT_BYTES = 16 << 20 };
 
 struct top_screen {
 	struct top top;
@@ -216,6 +219,13 @@ static int explain(int r)
 	return EXIT_FAILURE;
 }
 
+/* A document a second is made and forgotten: its memory is kept for the next one. */
+static void keep_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+}
+
 int top_main(struct invocation *inv)
 {
 	struct top_screen screen = { 0 };
@@ -223,6 +233,7 @@ int top_main(struct invocation *inv)
 
 	if (!parse_interval(inv, &screen.top.period_ns))
 		return EXIT_USAGE;
+	keep_memory();
 	top_init(&screen.top);
 	settings_load(&screen.top);
 	r = trails_new(&screen.top.trails);

@@ -466,6 +466,26 @@ static void mouse_selects_tabs_and_rows(_unused_ void **state)
 	end();
 }
 
+/* What the host would say of these processes. */
+static void add_host(struct sample *sample)
+{
+	const struct snapshot *s = sample->snapshot;
+
+	sample->processes = calloc(s->processes_n + 1u, sizeof(*sample->processes));
+	sample->users = calloc(1, sizeof(*sample->users));
+	assert_non_null(sample->processes);
+	assert_non_null(sample->users);
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		sample->processes[i] = (struct host_process){ .pid = s->processes[i].id.pid,
+							      .state = i % 3 ? 'S' : 'R',
+							      .threads = 8 + i % 5 * 16,
+							      .resident_bytes = (1 + i % 7) * 1500000000u,
+							      .cores = 1.0 / (1 + i % 4) };
+	sample->processes_n = s->processes_n;
+	sample->users[0] = (struct host_user){ .uid = s->processes[0].uid, .name = "ml" };
+	sample->users_n = 1;
+}
+
 /* A picture for the README, of a node that is at work. */
 static void the_picture(_unused_ void **state)
 {
@@ -481,6 +501,7 @@ static void the_picture(_unused_ void **state)
 		top.sample->mono_ns = (1000 - MOMENTS + k) * NSEC_PER_SEC;
 		trails_add(top.trails, top.sample);
 	}
+	add_host(top.sample);
 	draw(132, 36);
 	strbuf_init(&out, 0);
 	assert_int_equal(canvas_as_svg(&canvas, "gpusonde top: eight GPUs and their processes", &out), 0);
