@@ -230,7 +230,7 @@ configure-variant:
 	@[ -f build-$(VARIANT)/build.ninja ] || { ! command -v ld.lld >/dev/null || export CC_LD=lld; \
 		CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS); }
 build-variant: configure-variant
-	@ninja -C build-$(VARIANT) $$(python3 test/lib/goals.py build-$(VARIANT) $(filter-out --suite,$(VARIANT_SUITES)))
+	@ninja -C build-$(VARIANT) build.ninja && ninja -C build-$(VARIANT) $$(python3 test/lib/goals.py build-$(VARIANT) $(filter-out --suite,$(VARIANT_SUITES)))
 # Builds what these tests need, and no more.
 variant: configure-variant
 	@$(TEST_RUN) build-$(VARIANT) --build $(VARIANT_SUITES) $(TEST_ARGS)
