@@ -110,6 +110,7 @@ class Plane:
         self.openssl("genrsa", "-out", "accounts.key", "2048")
         self.start_etcd()
         self.start_server()
+        wait_for(lambda: self.api.get("Namespace", "default"), "the default namespace", START_S) # the server makes it, once it is ready
         if self.has_controllers:
             self.start_controllers()
         else:

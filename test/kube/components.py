@@ -74,7 +74,7 @@ class Go:
     def run(self, *args):
         """What was fetched compiles: anything else is a failure, and nothing that cannot be had."""
         try:
-            fetch.command("nice", "-n", "10", "env", "-C", self.tree, *self.env, *args, what=f"{args[0]} of kubernetes", limit_s=BUILD_S)
+            fetch.command("env", "-C", self.tree, *self.env, *args, what=f"{args[0]} of kubernetes", limit_s=BUILD_S)
         except fetch.Unavailable as why:
             raise RuntimeError(str(why)) from None
 
