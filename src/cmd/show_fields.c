@@ -44,6 +44,15 @@ static bool parse_list(const struct show_fields *fields, const char *flag, const
 	return false;
 }
 
+/* The order would be of the newest interval, and what is shown of a longer time. */
+static bool sorts_by_newest(const struct invocation *inv, const struct field_list *sort)
+{
+	for (unsigned i = 0; inv->flag[FLAG_LAST] && i < sort->n; i++)
+		if (STRV_EQ(sort->name[i] + strspn(sort->name[i], "+-"), "utilization_ratio"))
+			return true;
+	return false;
+}
+
 bool show_fields_parse(const struct invocation *inv, struct show_fields *ret_fields)
 {
 	struct show_fields fields = { .command = inv->command->name,
@@ -56,6 +65,11 @@ bool show_fields_parse(const struct invocation *inv, struct show_fields *ret_fie
 		return false;
 	if (STRV_EQ(fields.command, "ps"))
 		replace_short_names(&fields.sort);
+	if (sorts_by_newest(inv, &fields.sort)) {
+		fprintf(stderr, "gpusonde ps: --last is of a longer time, and --sort sm of the newest interval; "
+				"leave one of them out\n");
+		return false;
+	}
 	if (filter && field_filter_parse(filter, &fields.filter) < 0) {
 		fprintf(stderr,
 			"gpusonde %s: --filter cannot be \"%.80s\": it must be tests such as "

@@ -187,7 +187,7 @@ def test_ps_selects_and_adds_up():
         equal((group["namespace"], group["pod"], group["pod_uid"], group["processes"], group["gpus"]), ("ml", "train-0", POD_UID, 1, [0]))
         equal(group["memory_bytes"], 2**30)
         contains(agent.cli("ps", "--by", "container").stdout, "ml/train-0 main")
-        for flags, words in ((["--by", "cgroup"], "it must be container, pod, job or user"), (["--sort", "name"], "it must be gpu, pid, user, sm, memory, busy or launches"),
+        for flags, words in ((["--by", "cgroup"], "it must be container, pod, job or user"), (["--sort", "name"], 'nothing here has a field "name"'),
                              (["--user", "nobody-here"], "knows no user of that name"), (["--by", "pod", "--sort", "busy"], "leave --sort out"), (["--by", "pod", "--last", "1m"], "leave one of them out"),
                              (["--last", "1m", "--sort", "sm"], "leave one of them out")):
             done = agent.cli("ps", *flags)
