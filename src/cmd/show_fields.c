@@ -66,7 +66,7 @@ bool show_fields_parse(const struct invocation *inv, struct show_fields *ret_fie
 	if (STRV_EQ(fields.command, "ps"))
 		replace_short_names(&fields.sort);
 	if (sorts_by_newest(inv, &fields.sort)) {
-		fprintf(stderr, "gpusonde ps: --last is of a longer time, and --sort sm of the newest interval; "
+		fprintf(stderr, "gpusonde ps: --last is of a longer time, --sort sm of the newest interval; "
 				"leave one of them out\n");
 		return false;
 	}
