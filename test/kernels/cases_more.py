@@ -77,7 +77,7 @@ wait $agent
 echo $? >status
 """
 # What may differ between two machines that simulate the same: who and what runs it and traces there, time, and what it costs.
-UNLIKE = re.compile(r"gpusonde_(build_info|cuda_|nccl_|source_|node_|agent_|self_|trace_|reading|scrape|nvml_|kmsg_|http_|atop_|process_|.*_seconds|.*_timestamp)")
+UNLIKE = re.compile(r"gpusonde_(build_info|cuda_|nccl_|source_|node_|agent_|self_|trace_|timeline_|reading|scrape|nvml_|kmsg_|http_|atop_|process_|.*_seconds|.*_timestamp)")
 
 
 def family_labels(page):
