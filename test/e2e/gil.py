@@ -60,7 +60,10 @@ def test_a_thread_waits_while_another_one_holds_the_lock():
 
 
 def test_each_turn_is_one_wait():
-    """A thread that waits stands still, and says how often it did: no more waits than that are told, but for those at the beginning and the end."""
+    """
+    A thread that waits stands still, and says how often it did. Each turn is of four of the pieces that the interpreter waits in: were these counted,
+    waits would be four times as many. On a busy machine some turns are too short to be noticed by the thread.
+    """
     interval = 0.02
     for path, version, _, free in each():
         if free:
@@ -68,7 +71,7 @@ def test_each_turn_is_one_wait():
         said, document = traced(path, "turns", "0.6", str(interval))
         count = only_process(document)["gil_waits"]["count"]
         print(f"# {version}: {count} waits, {said[0]} times a thread stood still", flush=True)
-        equal(0 < count <= int(said[0]) + 6, True, f"{version}: {count} waits, and {said[0]} times a thread stood still")
+        equal(0 < count <= 2 * int(said[0]) + 6, True, f"{version}: {count} waits, and {said[0]} times a thread stood still")
 
 
 def check_garbage(document, counts, version):
