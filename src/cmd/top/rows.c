@@ -267,7 +267,8 @@ int tab_rows_make(const struct sample *sample, const struct rows_wanted *wanted,
 	if (r == 0)
 		r = add_tab_rows(&m);
 	if (r == 0) {
-		qsort_r(m.list, m.n, sizeof(*m.list), compare_sorted, (void *)(uintptr_t)wanted);
+		if (m.n > 0)
+			qsort_r(m.list, m.n, sizeof(*m.list), compare_sorted, (void *)(uintptr_t)wanted);
 		r = list_rows(&m);
 	}
 	free(m.list);

@@ -145,7 +145,7 @@ static void begin(const char *fixture)
 	/* What the host says of its processes would be this machine's. */
 	top.now_real_ns = top.sample->snapshot->real_ns + NSEC_PER_SEC / 2;
 	top.sample->mono_ns = 1000 * NSEC_PER_SEC;
-	snapshot_unref(s);
+	fixture_free(s);
 }
 
 static void end(void)
@@ -287,7 +287,7 @@ static void many_gpus_fit(_unused_ void **state)
 	assert_null(strstr(draw(120, 30), "not all GPUs fit"));
 	assert_non_null(strstr(draw(60, 16), "not all GPUs fit"));
 	end();
-	snapshot_unref(s);
+	fixture_free(s);
 }
 
 static void rows_are_filtered(_unused_ void **state)
