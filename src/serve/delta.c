@@ -49,15 +49,16 @@ static bool accept_char(struct cursor *c, char wanted)
 	return true;
 }
 
+/* Control characters are no part of one, so that none gets into an event. */
 static void skip_string(struct cursor *c)
 {
-	for (c->at++; c->at < c->end; c->at++) {
-		if (*c->at == '\\')
-			c->at++;
-		else if (*c->at == '"') {
+	for (c->at++; c->at < c->end && (unsigned char)*c->at >= ' '; c->at++) {
+		if (*c->at == '"') {
 			c->at++;
 			return;
 		}
+		if (*c->at == '\\' && (++c->at == c->end || (unsigned char)*c->at < ' '))
+			break;
 	}
 	c->bad = true;
 }
@@ -66,7 +67,7 @@ static void skip_scalar(struct cursor *c)
 {
 	const char *from = c->at;
 
-	while (c->at < c->end && !strchr(",]} \n\t\r", *c->at))
+	while (c->at < c->end && (unsigned char)*c->at > ' ' && !strchr(",]}", *c->at))
 		c->at++;
 	c->bad |= c->at == from;
 }
