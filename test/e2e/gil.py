@@ -62,7 +62,7 @@ def test_a_thread_waits_while_another_one_holds_the_lock():
 def test_each_turn_is_one_wait():
     """
     A thread that waits stands still, and says how often it did. Each turn is of four of the pieces that the interpreter waits in: were these counted,
-    waits would be four times as many. On a busy machine some turns are too short to be noticed by the thread.
+    waits would be four times as many. More waits than the threads notice, up to one and a half times, have been seen; why is not known.
     """
     interval = 0.02
     for path, version, _, free in each():
