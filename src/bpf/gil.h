@@ -4,12 +4,13 @@
  *
  * A thread waits for it where the kernel takes it off its CPU in a futex() within _PyRuntime, where the lock
  * is. So no function of the interpreter has to be probed, which compilers put into others, and where an
- * exception, pthread_exit() or another stack (greenlet) would meet a return probe. CPython waits in pieces of
- * 5 ms; pieces are one wait as long as the lock is one thread's, which the number before the condition
- * variable says (struct _gil_runtime_state: last_holder, locked, switch_number, cond). No other wait in
+ * exception, pthread_exit() or another stack (greenlet) would meet a return probe. No other wait in
  * _PyRuntime has a time limit: neither for a mutex nor, of a thread that was made to give up the lock, until
  * another one has it (switch_cond). Locks of interpreters with one of their own, other than the first, are
  * elsewhere: waits for them are not seen.
+ *
+ * CPython waits in pieces of 5 ms. They are one wait until the thread gets the lock, whoever else gets it
+ * meanwhile: see gil_goes_on().
  *
  * The functions that are not static: as in shares.h.
  */
@@ -22,6 +23,8 @@
 
 /* Waits that follow each other without any other are told after this. */
 #define GIL_TELL_NS (100 * 1000 * 1000ULL)
+/* A thread that waits on begins its next piece within this: it only looks at the lock. */
+#define GIL_BETWEEN_NS (1000 * 1000ULL)
 
 /* Tells the current thread's waits. */
 __noinline int gil_tell(__u64 id)
@@ -50,20 +53,21 @@ __noinline int gil_tell(__u64 id)
 /* ---- the lock ---- */
 
 /* The futex() within its interpreter's _PyRuntime that the current thread is in; 0: it is in none. */
-static __always_inline __u64 runtime_waited(__u32 tgid, bool *ret_timed)
+static __always_inline __u64 runtime_waited(__u32 tgid, __u64 *ret_limit)
 {
 	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
 	__u64 address = 0;
 
-	if (!python || !futex_of_current(&address, ret_timed) || address < python->runtime ||
+	if (!python || !futex_of_current(&address, ret_limit) || address < python->runtime ||
 	    address >= python->runtime_end)
 		return 0;
 	return address;
 }
 
 /*
- * Changes when another thread gets the lock. 0: not known. @address: in the condition variable, 40 or 44
- * bytes from its beginning, or 32 or 36 from glibc 2.41 on. `locked` before it is 0 or 1, and no pointer.
+ * Rises when another thread gets the lock (struct _gil_runtime_state: last_holder, locked, switch_number,
+ * cond). 0: not known. @address: in the condition variable, 40 or 44 bytes from its beginning, or 32 or 36
+ * from glibc 2.41 on. `locked` before the number is 0 or 1, and no pointer.
  */
 static __always_inline __u64 gil_number(__u64 address)
 {
@@ -75,10 +79,31 @@ static __always_inline __u64 gil_number(__u64 address)
 	return words[1] <= 1 ? words[2] : 0;
 }
 
-static __always_inline void gil_wait(struct python_thread *python, __u64 id, __u64 address)
+/* Of a time limit by CLOCK_MONOTONIC; by another one it is years away. */
+static __always_inline __u64 gil_limit(__u64 address)
+{
+	__u64 limit[2] = {};
+
+	if (bpf_probe_read_user(limit, sizeof(limit), (void *)address))
+		return ~0ULL;
+	return limit[0] * 1000000000ULL + limit[1];
+}
+
+/*
+ * Whether the thread has not had the lock since the last piece. If it had, the number has risen by two: it
+ * has the lock from another thread, and another one from it. If it had not, the number rises by as much where
+ * two others had their turns meanwhile, but then the last piece has ended by its limit, right before this one.
+ */
+static __always_inline bool gil_goes_on(const struct python_thread *python, __u64 number, __u64 now)
+{
+	return (number && number - python->number <= 1) ||
+	       (python->expired_ns && now - python->expired_ns < GIL_BETWEEN_NS);
+}
+
+static __always_inline void gil_wait(struct python_thread *python, __u64 id, __u64 address, __u64 limit)
 {
 	__u64 now = bpf_ktime_get_ns(), number = gil_number(address);
-	bool is_new = !number || number != python->number;
+	bool is_new = !gil_goes_on(python, number, now);
 
 	if (is_new && python->waits && now - python->since_ns > GIL_TELL_NS)
 		gil_tell(id);
@@ -90,6 +115,7 @@ static __always_inline void gil_wait(struct python_thread *python, __u64 id, __u
 	if (!python->since_ns)
 		python->since_ns = now;
 	python->off_ns = now;
+	python->limit_ns = gil_limit(limit);
 }
 
 /* The current thread, of a process with an interpreter, waits for something. */
@@ -100,22 +126,21 @@ __noinline int gil_off(__u64 id)
 	struct python_thread *python;
 	const struct trace_proc *proc;
 	__u32 tgid = id >> 32;
-	bool timed = false;
-	__u64 address;
+	__u64 address, limit = 0;
 
 	if (!ctl || !c || tgid == ctl->own_tgid)
 		return 0;
-	address = runtime_waited(tgid, &timed);
+	address = runtime_waited(tgid, &limit);
 	if (!address)
 		return gil_tell(id);
-	if (!timed)
+	if (!limit)
 		return 0;
 	proc = proc_get(c, tgid, ctl->default_flags);
 	if (!proc || proc->flags & TRACE_PROC_IGNORE)
 		return 0;
 	python = python_thread_get(id, proc->owner);
 	if (python)
-		gil_wait(python, id, address);
+		gil_wait(python, id, address, limit);
 	return 0;
 }
 
@@ -130,6 +155,7 @@ static __always_inline void gil_on(__u64 id)
 	now = bpf_ktime_get_ns();
 	ns = now - python->off_ns;
 	python->off_ns = 0;
+	python->expired_ns = now >= python->limit_ns ? now : 0;
 	python->wait_ns += ns;
 	python->total_ns += ns;
 	if (python->wait_ns > python->longest_ns)

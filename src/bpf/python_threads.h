@@ -11,6 +11,8 @@
 struct python_thread {
 	__u64 owner; /* as in struct trace_proc */
 	__u64 off_ns; /* waits since; 0: it does not wait */
+	__u64 limit_ns; /* until then at most; not by that clock: far in the future */
+	__u64 expired_ns; /* when the last piece had reached its limit; 0: it had not */
 	__u64 number; /* of the lock's holder when the last piece began; 0: not known */
 	__u64 wait_ns; /* of the wait so far */
 	/* Not told yet. */

@@ -26,8 +26,8 @@ enum { SYSTEM_CALL_FUTEX = 98 };
 #endif
 enum { TASK_STACK = 16384 }; /* bytes of a task's stack in kernels before 5.15 */
 
-/* Whether it is futex(), of which address, and whether it waits for a limited time. */
-static __always_inline bool futex_of_current(__u64 *ret_address, bool *ret_timed)
+/* Whether it is futex(), of which address, and where its time limit is; 0: it has none. */
+static __always_inline bool futex_of_current(__u64 *ret_address, __u64 *ret_limit)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct pt_regs___kernel *regs;
@@ -39,6 +39,6 @@ static __always_inline bool futex_of_current(__u64 *ret_address, bool *ret_timed
 	if (SYSTEM_CALL(regs) != SYSTEM_CALL_FUTEX)
 		return false;
 	*ret_address = SYSTEM_CALL_FIRST(regs);
-	*ret_timed = SYSTEM_CALL_FOURTH(regs) != 0;
+	*ret_limit = SYSTEM_CALL_FOURTH(regs);
 	return true;
 }

@@ -3,7 +3,8 @@
 
 gil_calls.py waits SECONDS    one thread wants the lock all the time; the other one holds it for SECONDS, asleep
 gil_calls.py turns SECONDS INTERVAL
-                              two threads want the lock for SECONDS and take turns after INTERVAL; prints how often one of them stood still
+                              three threads want the lock for SECONDS and take turns after INTERVAL; prints of each its number, and how
+                              often it stood still
 gil_calls.py until            two threads want the lock, until standard input ends
 gil_calls.py alone NUMBER     one thread, which waits in all ways but for the lock, calls PyObject_CallFunction so often, and prints how
                               often garbage of each generation was collected"""
@@ -37,27 +38,28 @@ def waits(seconds):
     thread.join()
 
 
-def take_turns(wait, pause=float("inf")):
-    """Two threads want the lock all the time, while this one is in wait(). How often one of them stood still for longer than @pause."""
+def take_turns(wait, number, pause=float("inf")):
+    """So many threads want the lock all the time, while this one is in wait(). How often each stood still for longer than @pause, by its number."""
     done = False
-    stood = []
+    stood = {}
 
     def want():
+        times = 0
         last = time.monotonic()
         while not done:
             now = time.monotonic()
-            if now - last > pause:
-                stood.append(now)
+            times += now - last > pause
             last = now
+        stood[threading.get_native_id()] = times
 
-    threads = [threading.Thread(target=want) for _ in range(2)]
+    threads = [threading.Thread(target=want) for _ in range(number)]
     for thread in threads:
         thread.start()
     wait()
     done = True
     for thread in threads:
         thread.join()
-    return len(stood)
+    return stood
 
 
 def alone():
@@ -88,10 +90,11 @@ def calls(number):
 if sys.argv[1] == "waits":
     waits(float(sys.argv[2]))
 elif sys.argv[1] == "until":
-    take_turns(sys.stdin.read)
+    take_turns(sys.stdin.read, 2)
 elif sys.argv[1] == "turns":
     sys.setswitchinterval(float(sys.argv[3]))
-    print(take_turns(lambda: time.sleep(float(sys.argv[2])), float(sys.argv[3]) / 4))
+    for thread, times in take_turns(lambda: time.sleep(float(sys.argv[2])), 3, float(sys.argv[3]) / 4).items():
+        print(thread, times)
 else:
     alone()
     calls(int(sys.argv[2]))
