@@ -170,10 +170,11 @@ run: build
 		echo "GPUSONDE_SIM_SCENARIO names another: node-mig, desktop-1gpu, sick, empty, or a file."; \
 	fi; \
 	echo "While it runs, try in another terminal, as the same user:"; \
+	echo "  http://$(RUN_LISTEN)/ in a browser"; \
+	echo "  $(abspath $(BUILD))/gpusonde top"; \
+	echo "  $(abspath $(BUILD))/gpusonde gpus"; \
 	echo "  curl http://$(RUN_LISTEN)/metrics"; \
 	echo "  curl http://$(RUN_LISTEN)/api/v1/gpus"; \
-	echo "  $(abspath $(BUILD))/gpusonde gpus"; \
-	echo "  $(abspath $(BUILD))/gpusonde ps --watch 1"; \
 	echo "  sudo $(abspath $(BUILD))/gpusonde trace --top"; \
 	if command -v atop >/dev/null; then echo "  atop -k -P GPU,PRE 1 3"; fi; \
 	exec $(BUILD)/gpusonde agent $(RUN_ARGS)

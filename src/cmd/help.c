@@ -12,7 +12,7 @@ void help_overview(struct strbuf *out)
 	strbuf_adds(out, "gpusonde " GPUSONDE_VERSION
 			 ": what the GPUs of this machine do\n\nusage: gpusonde COMMAND [OPTION...]\n\n");
 	for (const struct command *c = commands; c->name; c++)
-		strbuf_addf(out, "  %-10s %s\n", c->name, c->summary);
+		strbuf_addf(out, "  %-14s %s\n", c->name, c->summary);
 	strbuf_adds(out, "\ngpusonde COMMAND --help describes a command, gpusonde(8) all of them.\n");
 }
 
