@@ -91,8 +91,9 @@ static __always_inline __u64 gil_limit(__u64 address)
 
 /*
  * Whether the thread has not had the lock since the last piece. If it had, the number has risen by two: it
- * has the lock from another thread, and another one from it. If it had not, the number rises by as much where
- * two others had their turns meanwhile, but then the last piece has ended by its limit, right before this one.
+ * got the lock from another thread, and another one from it. If it had not, the number rises by as much where
+ * two others had their turns meanwhile, but then the last piece has ended by its limit, right before this
+ * one.
  */
 static __always_inline bool gil_goes_on(const struct python_thread *python, __u64 number, __u64 now)
 {

@@ -16,16 +16,23 @@ static uint64_t user_of(uint32_t tgid, void *userdata)
 	return tgid / 1000;
 }
 
-static void nobody_has_all(_unused_ void **state)
+static struct traced_users *users_new(enum traced_table table, unsigned *asked)
 {
 	struct traced_users *users = calloc(1, sizeof(*users));
-	uint32_t user, other;
-	unsigned asked = 0;
 
 	assert_non_null(users);
 	users->user_of = user_of;
-	users->userdata = &asked;
-	traced_users_room(users, TRACED_TABLE_TORCH, ROOM);
+	users->userdata = asked;
+	traced_users_room(users, table, ROOM);
+	return users;
+}
+
+static void nobody_has_all(_unused_ void **state)
+{
+	unsigned asked = 0;
+	struct traced_users *users = users_new(TRACED_TABLE_TORCH, &asked);
+	uint32_t user, other;
+
 	for (uint32_t i = 1; i <= ROOM; i++)
 		assert_int_equal(traced_users_enter(users, TRACED_TABLE_TORCH, i, &user),
 				 i <= SHARE ? 0 : -ENOBUFS);
@@ -44,14 +51,10 @@ static void nobody_has_all(_unused_ void **state)
 /* Those who have nothing any more make room: 1,000 users one after the other are each one of their own. */
 static void users_come_and_go(_unused_ void **state)
 {
-	struct traced_users *users = calloc(1, sizeof(*users));
-	uint32_t first, user;
 	unsigned asked = 0;
+	struct traced_users *users = users_new(TRACED_TABLE_BLAS, &asked);
+	uint32_t first, user;
 
-	assert_non_null(users);
-	users->user_of = user_of;
-	users->userdata = &asked;
-	traced_users_room(users, TRACED_TABLE_BLAS, ROOM);
 	assert_int_equal(traced_users_enter(users, TRACED_TABLE_BLAS, 1, &first), 0);
 	for (uint32_t i = 1; i <= 1000; i++) {
 		assert_int_equal(traced_users_enter(users, TRACED_TABLE_BLAS, i * 1000, &user), 0);
