@@ -24,6 +24,8 @@ from lib.e2e import BUILD, PATIENCE_S, SOURCE, Skip, UnixConnection, equal, run,
 LIMIT_BYTES = 60_000_000
 LIBRARY, SCENARIO = "/usr/lib/gpusonde/libnvidia-ml.so.1", "/usr/lib/gpusonde/scenario.yaml"
 USER = 65532
+# Of which gpusonde top knows the keys and colours.
+TERMINALS = ("l/linux", "s/screen", "s/screen-256color", "t/tmux-256color", "v/vt100", "x/xterm", "x/xterm-256color")
 
 
 @functools.cache
@@ -91,7 +93,8 @@ def test_every_program_has_its_libraries():
 def test_nothing_else_is_in_it():
     kinds = r"/usr/(bin|libexec/gpusonde)/(lib)?gpusonde|/usr/lib/[\w.-]+/[\w.-]+\.so|/usr/share/doc/[\w.+-]+/copyright$|/var/lib/dpkg/status\.d/"
     others = [p for p in made().files if not re.match(kinds, p)]
-    equal(sorted(others), ["/etc/dcgm-exporter/default-counters.csv", "/etc/debian_version", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt"])
+    equal(sorted(others), ["/etc/dcgm-exporter/default-counters.csv", "/etc/debian_version", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt",
+                           *(f"/usr/lib/terminfo/{name}" for name in TERMINALS)])
     with tarfile.open(fileobj=io.BytesIO(made().tar())) as tar:
         for member in tar:
             assert member.issym() or not member.mode & 0o6022 or member.name == "tmp", f"{member.name}: {member.mode:o}"
