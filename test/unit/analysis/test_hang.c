@@ -465,6 +465,84 @@ static void communicators_are_forgotten(void **state)
 	stream_end(&job.s);
 }
 
+/* Communicators of one process each, one after the other. */
+static void others_begin(struct stream *s, uint32_t processes, uint32_t n, uint64_t ns, uint64_t user)
+{
+	for (uint32_t i = 0; i < n * processes; i++) {
+		const struct analysis_event event = { .kind = ANALYSIS_COLLECTIVE,
+						      .user = user,
+						      .pid = 50 + i % processes,
+						      .communicator = 1000 + i / processes,
+						      .sequence = 1,
+						      .rank = -1,
+						      .begin_ns = s->now_ns,
+						      .end_ns = s->now_ns };
+
+		analysis_add(s->analysis, &event);
+		if (i % processes == processes - 1)
+			s->now_ns += ns;
+	}
+}
+
+static void those_in_use_are_not_forgotten(void **state)
+{
+	struct stream s = stream_begin(0);
+
+	(void)state;
+	others_begin(&s, 1, 256, MS, 0);
+	assert_int_equal(analysis_counts(s.analysis)->beyond, 0);
+	others_begin(&s, 1, 257, MS, 0);
+	assert_int_equal(analysis_counts(s.analysis)->beyond, 1);
+	stream_end(&s);
+}
+
+static void where_ranks_wait_is_not_forgotten(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++)
+		if (rank != 2)
+			enqueue(&job, rank, 1000);
+	others_begin(&job.s, 1, 300, 10 * SECOND, 0);
+	hangs(&job, 102, "missing rank");
+	stream_end(&job.s);
+}
+
+/* What a user gives back he may have again. */
+static void users_have_what_was_forgotten(void **state)
+{
+	struct stream s = stream_begin(0);
+
+	(void)state;
+	others_begin(&s, 16, 300, 10 * SECOND, 7);
+	assert_int_equal(analysis_counts(s.analysis)->beyond, 0);
+	stream_end(&s);
+}
+
+/* A collective of the device's times is not one that a rank enqueues. */
+static void times_of_devices_enqueue_nothing(void **state)
+{
+	struct job job = healthy();
+
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++)
+		if (rank != 2)
+			enqueue(&job, rank, 1000);
+	stream_put(&job.s,
+		   (struct analysis_event){ .kind = ANALYSIS_COLLECTIVE,
+					    .flags = ANALYSIS_TRUE,
+					    .pid = 102,
+					    .communicator = 0xabc,
+					    .sequence = job.sequence[0],
+					    .rank = 2,
+					    .ranks = RANKS },
+		   job.s.now_ns, job.s.now_ns + MS);
+	wait_for(&job, 45);
+	hangs(&job, 102, "missing rank");
+	stream_end(&job.s);
+}
+
 /* The job ends, rank by rank: nobody waits for anybody. */
 static void a_job_that_ends(void **state)
 {
@@ -520,6 +598,10 @@ int main(void)
 		cmocka_unit_test(ranks_of_one_process),
 		cmocka_unit_test(suspects),
 		cmocka_unit_test(communicators_are_forgotten),
+		cmocka_unit_test(those_in_use_are_not_forgotten),
+		cmocka_unit_test(where_ranks_wait_is_not_forgotten),
+		cmocka_unit_test(users_have_what_was_forgotten),
+		cmocka_unit_test(times_of_devices_enqueue_nothing),
 		cmocka_unit_test(a_job_that_ends),
 		cmocka_unit_test(ranks_have_a_limit),
 	};

@@ -14,7 +14,23 @@ struct job {
 	unsigned flags;
 	int missing; /* rank of which nothing is seen */
 	unsigned stepping_pid; /* says a step each 10 s; 0: nobody does */
+	int true_late; /* the device's times are told, too, by which this rank is late; 0: they are not */
 };
+
+static void collective(struct stream *s, uint32_t name, int rank, uint64_t sequence, unsigned flags,
+		       uint64_t at)
+{
+	stream_put(s,
+		   (struct analysis_event){ .kind = ANALYSIS_COLLECTIVE,
+					    .flags = (uint16_t)flags,
+					    .name = name,
+					    .pid = 100 + (uint32_t)rank,
+					    .communicator = 0xabc,
+					    .sequence = sequence,
+					    .rank = rank,
+					    .ranks = RANKS },
+		   at, at + 10 * US);
+}
 
 static struct stream run(const struct job *job)
 {
@@ -37,16 +53,10 @@ static struct stream run(const struct job *job)
 				at += job->late_ns;
 			if (rank == job->missing)
 				continue;
-			stream_put(&s,
-				   (struct analysis_event){ .kind = ANALYSIS_COLLECTIVE,
-							    .flags = (uint16_t)job->flags,
-							    .name = name,
-							    .pid = 100 + (uint32_t)rank,
-							    .communicator = 0xabc,
-							    .sequence = i + 1,
-							    .rank = rank,
-							    .ranks = RANKS },
-				   at, at + 10 * US);
+			collective(&s, name, rank, i + 1, job->flags, at);
+			if (job->true_late)
+				collective(&s, name, rank, i + 1, ANALYSIS_TRUE,
+					   begins + (rank == job->true_late ? job->late_ns : 0));
 		}
 	}
 	analysis_finish(s.analysis);
@@ -55,7 +65,7 @@ static struct stream run(const struct job *job)
 
 static void a_late_rank_is_found(void **state)
 {
-	struct stream s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, -1, 0 });
+	struct stream s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, -1, 0, 0 });
 	const struct analysis_finding *finding = stream_finding(&s, FINDING_STRAGGLER);
 
 	(void)state;
@@ -73,7 +83,19 @@ static void a_late_rank_is_found(void **state)
 	assert_true(finding_get(finding, "individual_score") > 0.95);
 	assert_true(finding->without);
 	stream_end(&s);
-	s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, ANALYSIS_TRUE, -1, 0 });
+	s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, ANALYSIS_TRUE, -1, 0, 0 });
+	assert_int_equal(stream_finding(&s, FINDING_STRAGGLER)->without, 0);
+	stream_end(&s);
+}
+
+/* Calls are on time or not; the device's own times say more. */
+static void times_of_devices_come_first(void **state)
+{
+	struct stream s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, -1, 0, 3 });
+
+	(void)state;
+	assert_int_equal(stream_findings(&s, FINDING_STRAGGLER), 1);
+	assert_int_equal(stream_finding(&s, FINDING_STRAGGLER)->pid, 103);
 	assert_int_equal(stream_finding(&s, FINDING_STRAGGLER)->without, 0);
 	stream_end(&s);
 }
@@ -89,21 +111,21 @@ static void finds_none(struct job job)
 static void who_is_last_by_chance_is_none(void **state)
 {
 	(void)state;
-	finds_none((struct job){ 100 * MS, 20 * MS, 0, -1, 1, 0, -1, 0 });
+	finds_none((struct job){ 100 * MS, 20 * MS, 0, -1, 1, 0, -1, 0, 0 });
 }
 
 /* Always the last, by less than 5 % of a step; by more, at two of five. */
 static void what_nearly_is_one_is_none(void **state)
 {
 	(void)state;
-	finds_none((struct job){ 100 * MS, 1 * MS, 4 * MS, 5, 1, 0, -1, 0 });
-	finds_none((struct job){ 100 * MS, 30 * MS, 40 * MS, 5, 3, 0, -1, 0 });
+	finds_none((struct job){ 100 * MS, 1 * MS, 4 * MS, 5, 1, 0, -1, 0, 0 });
+	finds_none((struct job){ 100 * MS, 30 * MS, 40 * MS, 5, 3, 0, -1, 0, 0 });
 }
 
 /* A rank of which nothing is recorded keeps nobody from being judged. */
 static void of_the_ranks_that_are_seen(void **state)
 {
-	struct stream s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, 2, 0 });
+	struct stream s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, 2, 0, 0 });
 
 	(void)state;
 	assert_non_null(stream_finding(&s, FINDING_STRAGGLER));
@@ -115,13 +137,13 @@ static void of_the_ranks_that_are_seen(void **state)
 static void whose_steps_count(void **state)
 {
 	const struct analysis_finding *finding;
-	struct stream s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, -1, 999 });
+	struct stream s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, -1, 999, 0 });
 
 	(void)state;
 	finding = stream_finding(&s, FINDING_STRAGGLER);
 	assert_true(finding && finding->active);
 	stream_end(&s);
-	s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, -1, 105 });
+	s = run(&(struct job){ 100 * MS, 2 * MS, 20 * MS, 5, 1, 0, -1, 105, 0 });
 	finding = stream_finding(&s, FINDING_STRAGGLER);
 	/* As long as no step is known, a collective's is told. */
 	assert_false(finding && finding->active);
@@ -209,10 +231,15 @@ static void communicators_have_a_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_late_rank_is_found),       cmocka_unit_test(who_is_last_by_chance_is_none),
-		cmocka_unit_test(what_nearly_is_one_is_none), cmocka_unit_test(of_the_ranks_that_are_seen),
-		cmocka_unit_test(whose_steps_count),          cmocka_unit_test(communicators_are_forgotten),
-		cmocka_unit_test(its_own_past_is_a_score),    cmocka_unit_test(communicators_have_a_limit),
+		cmocka_unit_test(a_late_rank_is_found),
+		cmocka_unit_test(who_is_last_by_chance_is_none),
+		cmocka_unit_test(what_nearly_is_one_is_none),
+		cmocka_unit_test(of_the_ranks_that_are_seen),
+		cmocka_unit_test(whose_steps_count),
+		cmocka_unit_test(communicators_are_forgotten),
+		cmocka_unit_test(its_own_past_is_a_score),
+		cmocka_unit_test(communicators_have_a_limit),
+		cmocka_unit_test(times_of_devices_come_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

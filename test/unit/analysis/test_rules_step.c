@@ -10,6 +10,7 @@
 /* What a program does in each step; times in microseconds. */
 struct program {
 	unsigned data_us;
+	bool data_begins; /* of the loader's turn only the begin is told */
 	unsigned launches, launch_us;
 	uint64_t threads; /* of a launch; 0: not told */
 	unsigned waits, wait_us;
@@ -45,7 +46,9 @@ static void run(struct stream *s, const struct program *p, double windows)
 			stream_counter(s, ANALYSIS_COUNTER_UTILIZATION, p->utilization);
 		repeat(s, ANALYSIS_STEP, "step", 1, 0, 0);
 		if (p->data_us > 0)
-			repeat(s, ANALYSIS_DATA, "next", 1, p->data_us, 0);
+			repeat(s, ANALYSIS_DATA, "next", 1, p->data_begins ? 0 : p->data_us, 0);
+		if (p->data_begins)
+			s->now_ns += p->data_us * US;
 		work_ns = s->now_ns;
 		repeat(s, ANALYSIS_ALLOCATE, "cudaMalloc", p->allocations, p->allocation_us, 0);
 		repeat(s, ANALYSIS_LAUNCH, "gemm", p->launches, p->launch_us, p->threads);
@@ -158,6 +161,8 @@ static void data_starvation(void **state)
 	assert_true(confidence_of(FINDING_DATA_STARVATION, &p) > 0.9);
 	p.work_us = 0;
 	assert_true(confidence_of(FINDING_DATA_STARVATION, &p) < 0.7);
+	p.data_begins = true;
+	assert_true(confidence_of(FINDING_DATA_STARVATION, &p) > 0);
 	p.data_us = 800; /* 8 % */
 	assert_true(confidence_of(FINDING_DATA_STARVATION, &p) == 0);
 }

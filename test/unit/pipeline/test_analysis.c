@@ -6,11 +6,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "pipeline/analysis.h"
+#include "pipeline/analysis_call.h"
 #include "trace/probe.h"
 
 #define SECOND ((uint64_t)NSEC_PER_SEC)
@@ -132,6 +134,19 @@ static void ends_are_told(_unused_ void **state)
 	free(findings);
 }
 
+static void ranges_of_pytorch(_unused_ void **state)
+{
+	struct analysis_event event = { .kind = ANALYSIS_KINDS };
+
+	assert_false(analysis_of_range("aten::mm", &event));
+	assert_int_equal(event.kind, ANALYSIS_KINDS);
+	assert_true(analysis_of_range("Optimizer.step#AdamW.step", &event));
+	assert_int_equal(event.kind, ANALYSIS_STEP);
+	assert_true(
+		analysis_of_range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", &event));
+	assert_int_equal(event.kind, ANALYSIS_DATA);
+}
+
 /* What programs call their steps takes no room from others' names. */
 static void names_of_steps_are_not_kept(_unused_ void **state)
 {
@@ -236,9 +251,11 @@ static void who_holds_memory_is_told(_unused_ void **state)
 	const char *new;
 
 	assert_true(child >= 0);
-	if (child == 0)
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no child */
 		for (;;)
 			pause();
+	}
 	for (unsigned i = 0; i < 640; i++)
 		holding_tick(&h, 1, (1000 + i) * SECOND);
 	assert_int_equal(active(1640 * SECOND, "memory_held", &new), 1);
@@ -292,6 +309,7 @@ int main(void)
 		TEST(times_may_be_anything),       TEST(ends_are_told),
 		TEST(names_of_steps_are_not_kept), TEST(throttling_is_told),
 		TEST(who_holds_memory_is_told),    TEST(devices_are_told),
+		TEST(ranges_of_pytorch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

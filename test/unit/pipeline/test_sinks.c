@@ -2,9 +2,12 @@
 #include "test.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/strbuf.h"
 #include "pipeline/private.h"
+#include "pipeline/timeline.h"
 
 static int take_event(_unused_ const struct trace_header *event, _unused_ uint32_t size, void *userdata)
 {
@@ -85,11 +88,65 @@ static void what_sinks_lose_is_shown(_unused_ void **state)
 	pipeline_free(pipeline);
 }
 
+static int keep_block(struct timeline_block *block, void *userdata)
+{
+	strbuf_add(userdata, block->data, block->n);
+	return 0;
+}
+
+/* How often a timeline says it, and forgets what was written. */
+static unsigned said(struct strbuf *written, const char *text)
+{
+	unsigned n = 0;
+
+	strbuf_add(written, "", 1);
+	for (const char *at = written->data; (at = strstr(at, text)) != NULL; at++)
+		n++;
+	strbuf_reset(written);
+	return n;
+}
+
+static void what_a_timeline_lacks_is_said(_unused_ void **state)
+{
+	struct strbuf written;
+	struct trace_timeline_config config = { .format = TIMELINE_CHROME,
+						.ops.write = keep_block,
+						.userdata = &written };
+	struct trace_timeline *timeline;
+	struct sink *calls, *spans;
+
+	strbuf_init(&written, 1 << 20);
+	assert_int_equal(trace_timeline_new(&config, &timeline), 0);
+	calls = &trace_timeline_sink(timeline)->sink;
+	spans = &trace_timeline_spans(timeline)->sink;
+	trace_timeline_begin(timeline);
+	assert_int_equal(said(&written, "did not fit"), 0);
+	calls->lost = calls->refused = 2;
+	spans->lost = spans->refused = 1;
+	trace_timeline_collect(timeline);
+	assert_int_equal(said(&written, "3 events did not fit"), 1);
+	trace_timeline_collect(timeline);
+	assert_int_equal(said(&written, "did not fit"), 0);
+	/* Those of the last turn, of which the sink has not been told. */
+	calls->lost += 4;
+	calls->unreported = 4;
+	calls->refused++;
+	calls->lost++;
+	assert_int_equal(trace_timeline_finish(timeline), 0);
+	assert_int_equal(trace_timeline_missing(timeline).dropped, 4);
+	assert_int_equal(trace_timeline_missing(timeline).lost, 4);
+	assert_non_null(strstr(written.data, "1 events did not fit"));
+	assert_int_equal(said(&written, "4 events lost"), 1);
+	trace_timeline_free(timeline);
+	strbuf_done(&written);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(figures_are_one_of_several),
 		cmocka_unit_test(what_sinks_lose_is_shown),
+		cmocka_unit_test(what_a_timeline_lacks_is_said),
 	};
 
 	return cmocka_run_group_tests_name("sinks", tests, NULL, NULL);
