@@ -9,6 +9,9 @@
  *  2. busy seconds: processes + unattributed - overattributed + residual is the device's busy seconds.
  *  3. energy: processes + unattributed is what the device's counter has grown by since it was first read.
  *
+ * This is so of the published numbers, which are rounded (model/rounding.h): all that is counted here are whole
+ * parts of these.
+ *
  * The driver samples a device and its processes at different times, so that in one reading either may be
  * ahead. That is the residual. What exceeds the tolerance is counted as unattributed, or as overattributed
  * where the processes have more than the device, as under MPS.
@@ -19,15 +22,22 @@
 
 #include "base/clock.h"
 #include "base/macro.h"
+#include "model/rounding.h"
 
 /* The longest time that one sample of the driver covers. */
 #define BUSY_TOLERANCE 2.0
 
+static double rounded(enum process_metric row, double v)
+{
+	return metric_rounded(&process_metrics[row], v);
+}
+
 /* ---- energy, before the reading's increments are credited ---- */
 
+/* Of the published figure. */
 static double energy_since(struct attribution *a, const struct entity *e)
 {
-	double energy = e->id.v[SLOT_ENERGY], grown;
+	double energy = rounded(PROCESS_ENERGY, e->id.v[SLOT_ENERGY]), grown;
 
 	if (!presence_is(e->id.p[SLOT_ENERGY]))
 		return 0;
@@ -73,16 +83,26 @@ void attribution_begin(struct model *model, const struct reading *reading, const
 		if (presence_is(device->e.id.p[SLOT_ENERGY]) && (energy > 0 || !a->energy_ns))
 			a->energy_ns = end_ns;
 		a->pending_energy = energy;
+		a->granted_energy = 0;
 		a->joules_per_busy_second = energy > 0 ? energy / MAX(window, busy[devices[i]]) : 0;
 	}
 }
 
-double attribution_energy(const struct device *device, double busy_seconds, uint8_t *ret_presence)
+/*
+ * Whole parts of what is published. What rounding takes from one process the next gets, so that all together
+ * are never more than the device has.
+ */
+double attribution_energy(struct device *device, double busy_seconds, uint8_t *ret_presence)
 {
 	uint8_t presence = device->e.id.p[SLOT_ENERGY];
+	struct attribution *a = &device->attribution;
+	double before = rounded(PROCESS_ENERGY, a->granted_energy);
 
 	*ret_presence = presence_is(presence) ? PRESENCE_PRESENT | PRESENCE_ESTIMATED : presence;
-	return presence_is(presence) ? busy_seconds * device->attribution.joules_per_busy_second : 0;
+	if (!presence_is(presence))
+		return 0;
+	a->granted_energy += busy_seconds * a->joules_per_busy_second;
+	return rounded(PROCESS_ENERGY, a->granted_energy) - before;
 }
 
 /* ---- after that ---- */
@@ -102,7 +122,9 @@ static void count_energy(struct device *device)
 static void count_busy(struct device *device)
 {
 	struct attribution *a = &device->attribution;
-	double whole = presence_is(device->e.id.p[SLOT_BUSY_GPU]) ? device->e.id.v[SLOT_BUSY_GPU] : a->busy;
+	double whole = presence_is(device->e.id.p[SLOT_BUSY_GPU]) ?
+			       rounded(PROCESS_BUSY, device->e.id.v[SLOT_BUSY_GPU]) :
+			       a->busy;
 	double processes = device->e.process_total[PROCESS_BUSY];
 
 	a->residual += (whole - a->busy) - (processes - a->processes_busy);

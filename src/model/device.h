@@ -59,6 +59,7 @@ struct attribution {
 	int64_t energy_ns; /* end of the reading that it was counted in; 0: none */
 	/* of the reading being processed: what is to be shared out, and for which work */
 	double pending_energy, joules_per_busy_second;
+	double granted_energy; /* of that, to the processes so far */
 };
 
 /* A GPU or MIG instance that the model knows. */
@@ -124,7 +125,7 @@ double increment_bound(int64_t accepted_ns, int64_t now_ns);
 void attribution_begin(struct model *model, const struct reading *reading, const uint16_t *devices,
 		       uint32_t devices_n, int64_t end_ns);
 /* Energy for work that a process did in the reading being processed, an estimate. */
-double attribution_energy(const struct device *device, double busy_seconds, uint8_t *ret_presence);
+double attribution_energy(struct device *device, double busy_seconds, uint8_t *ret_presence);
 /* After that. */
 void attribution_count(struct model *model);
 void attribution_publish(const struct model *model, struct snapshot *s);

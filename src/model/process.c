@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/macro.h"
 #include "base/text.h"
+#include "model/rounding.h"
 
 #define RECHECK_NS (10 * NSEC_PER_SEC)
 #define GAP_NS (3 * NSEC_PER_SEC)
@@ -332,19 +333,28 @@ static void credit_device(struct model *model, uint16_t device, struct tracked *
 		      &e->process_other[row]);
 }
 
-/* @presence is that of the increment; take_increment() in accumulate.c describes when a sum is shown. */
-static void credit_sums(struct model *model, uint16_t workload, struct process *p, unsigned row,
-			double increment, uint8_t presence)
+/*
+ * What the process's published sum grows by; workloads and devices get no more, so that sums of published
+ * numbers agree. @presence is that of the increment; take_increment() in accumulate.c describes when a sum
+ * is shown.
+ */
+static double credit_sums(struct model *model, uint16_t workload, struct process *p, unsigned row,
+			  double increment, uint8_t presence)
 {
+	const struct metric *m = &process_metrics[row];
+	double before = metric_rounded(m, p->v[row]), published;
+
 	p->v[row] += increment;
 	p->p[row] = PRESENCE_PRESENT | ((presence | p->p[row]) & PRESENCE_ESTIMATED);
-	workload_credit(model, workload, row, increment, presence);
+	published = metric_rounded(m, p->v[row]) - before;
+	workload_credit(model, workload, row, published, presence);
+	return published;
 }
 
 static void credit(struct model *model, struct tracked *t, unsigned row, double increment, uint8_t presence)
 {
-	credit_sums(model, t->workload, &t->p, row, increment, presence);
-	credit_device(model, t->device, t, row, increment);
+	credit_device(model, t->device, t, row,
+		      credit_sums(model, t->workload, &t->p, row, increment, presence));
 }
 
 /* Whether a reading's increment is plausible. */
@@ -380,7 +390,8 @@ static void credit_energy(struct model *model, uint16_t device, struct tracked *
 		return;
 	}
 	if (p)
-		credit_sums(model, t ? t->workload : record->workload, p, PROCESS_ENERGY, energy, presence);
+		energy = credit_sums(model, t ? t->workload : record->workload, p, PROCESS_ENERGY, energy,
+				     presence);
 	credit_device(model, device, t, PROCESS_ENERGY, energy);
 }
 
@@ -393,13 +404,15 @@ static void credit_elsewhere(struct model *model, const struct reading_process *
 	allocations_note_process(model, device, record ? record->workload : NO_INDEX, record, reading);
 
 	for (unsigned row = 0; row < PROCESS_METRICS; row++) {
+		double increment;
+
 		if (!row_is_credited(row) || model->devices[device]->process_switched ||
 		    !increment_good(model, reading, row, accepted_ns, end_ns))
 			continue;
-		if (record)
-			credit_sums(model, record->workload, &record->p, row, reading->v[row],
-				    reading->p[row]);
-		credit_device(model, device, NULL, row, reading->v[row]);
+		increment = record ? credit_sums(model, record->workload, &record->p, row, reading->v[row],
+						 reading->p[row]) :
+				     metric_rounded(&process_metrics[row], reading->v[row]);
+		credit_device(model, device, NULL, row, increment);
 		if (row == PROCESS_BUSY)
 			credit_energy(model, device, NULL, record, reading->v[row]);
 	}

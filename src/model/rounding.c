@@ -2,7 +2,9 @@
 /*
  * What is added up or divided has digits far behind what it is measured with: shares of percents times times
  * of the clock. Snapshots have no digits that say nothing, so that pages are readable and recordings small,
- * and one number is on all of them. The model's own sums stay as they are: no error grows, no sum falls.
+ * and one number is on all of them. Sums of devices and processes are added up without it: no error grows, no
+ * sum falls. What is a sum of published numbers (workloads, a device's processes) is added up of the rounded
+ * ones, so that both agree.
  */
 #include "model/rounding.h"
 

@@ -7,7 +7,7 @@
 #include "store/decimal.h"
 #include "store/layout.h"
 
-#define BLOCK_MAGIC "gsblock1"
+#define BLOCK_MAGIC "gsblock2"
 
 /* In the place of a field's number: where the row is among those of its table, from 1; 0: it is not there. */
 #define PLACE_FIELD(fields_n_) (fields_n_)

@@ -13,7 +13,7 @@
 #define NOT_OURS "it is not a store of gpusonde, or damaged"
 enum {
 	APPLICATION = 0x67735344, /* "gsSD", of files of SQLite */
-	FORMAT = 1,
+	FORMAT = 2,
 	BUSY_MS = 2000,
 	LIST_MAX = 1 << 20,
 	DATA_MAX = 64 << 20,
@@ -200,8 +200,9 @@ static int check_format(struct database *db, bool writes, char *why, size_t size
 	}
 	if (format == FORMAT)
 		return 0;
-	snprintf(why, size, "it is of format %lld, and this gpusonde reads format %d: use a later version",
-		 (long long)format, FORMAT);
+	snprintf(why, size, "it is of format %lld, and this gpusonde reads format %d: %s", (long long)format,
+		 FORMAT,
+		 format > FORMAT ? "use a later version" : "use the version that wrote it, or another file");
 	return -EBADMSG;
 }
 

@@ -201,6 +201,13 @@ def test_what_is_no_store():
         with contextlib.closing(sqlite3.connect(f"{tmp}/later")) as db:
             db.executescript("CREATE TABLE block(id); PRAGMA application_id=0x67735344; PRAGMA user_version=99")
         contains(command("replay", f"{tmp}/later").stderr, "use a later version")
+        earlier = f"{tmp}/earlier"
+        with contextlib.closing(sqlite3.connect(earlier)) as db:
+            db.executescript("CREATE TABLE block(id); PRAGMA application_id=0x67735344; PRAGMA user_version=1")
+        contains(command("replay", earlier).stderr, "it is of format 1, and this gpusonde reads format 2: use the version that wrote it")
+        with Agent("--recording-path", earlier) as agent:
+            wait_for(lambda: values(agent.metrics(), "gpusonde_recording_up") == [0], "the agent to say that it does not record")
+            wait_for(lambda: "this gpusonde reads format 2" in agent.log(), "why")
 
 
 def test_a_recording_that_hangs_holds_no_page():
