@@ -2,17 +2,16 @@
 #include "cmd/window.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "screen/signals.h"
 
 /* xterm's, which every terminal of today has: alternate screen and cursor (private modes 1049 and 25). */
 static const char enter[] = "\033[?1049h\033[?25l\033[H\033[2J";
@@ -31,13 +30,6 @@ static void measure(struct window *window)
 		window->size = (struct winsize){ 0 };
 }
 
-static int watch_fd(struct window *window, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(window->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
 /* Keys come one by one and are not shown; Ctrl-C stays a signal. */
 static void take_keys(struct window *window)
 {
@@ -47,21 +39,8 @@ static void take_keys(struct window *window)
 		return;
 	raw = window->before;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	window->keys = watch_fd(window, STDIN_FILENO) == 0 && tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
-}
-
-static int take_signals(struct window *window)
-{
-	static const int taken[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGCONT };
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
-		sigaddset(&set, taken[i]);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	window->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return window->signals < 0 ? -errno : watch_fd(window, window->signals);
+	window->keys =
+		epoll_watch(window->epoll, STDIN_FILENO) == 0 && tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
 }
 
 int window_open(struct window **ret_window)
@@ -73,7 +52,7 @@ int window_open(struct window **ret_window)
 		return -ENOMEM;
 	window->signals = -1;
 	window->epoll = epoll_create1(EPOLL_CLOEXEC);
-	r = window->epoll < 0 ? -errno : take_signals(window);
+	r = window->epoll < 0 ? -errno : signals_take(window->epoll, &window->signals);
 	if (r < 0) {
 		closep(&window->signals);
 		closep(&window->epoll);
@@ -140,14 +119,12 @@ int window_fd(const struct window *window)
 
 static enum window_event take_signal(struct window *window)
 {
-	struct signalfd_siginfo info;
+	enum screen_signal signal = signals_next(window->signals);
 
-	if (read(window->signals, &info, sizeof(info)) != sizeof(info))
-		return WINDOW_NONE;
-	if (info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT)
-		return WINDOW_QUIT;
+	if (signal == SCREEN_SIGNAL_NONE || signal == SCREEN_SIGNAL_END)
+		return signal == SCREEN_SIGNAL_END ? WINDOW_QUIT : WINDOW_NONE;
 	/* Whoever had the terminal meanwhile may have left anything there. */
-	if (info.ssi_signo == SIGCONT)
+	if (signal == SCREEN_SIGNAL_CONTINUED)
 		write_all(STDOUT_FILENO, enter, strlen(enter));
 	measure(window);
 	return WINDOW_RESIZED;

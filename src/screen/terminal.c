@@ -6,16 +6,15 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <ncurses.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "screen/signals.h"
 
 enum {
 	ESCAPE_DELAY_MS = 25, /* between Escape and what follows it in a key's sequence */
@@ -31,27 +30,6 @@ struct terminal {
 	int kept, standard_error; /* what standard error is meanwhile, and what it was; -1: itself */
 	attr_t attributes[ROLES];
 };
-
-static int watch_fd(const struct terminal *terminal, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(terminal->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
-}
-
-static int take_signals(struct terminal *terminal)
-{
-	static const int taken[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGCONT };
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
-		sigaddset(&set, taken[i]);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	terminal->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return terminal->signals < 0 ? -errno : watch_fd(terminal, terminal->signals);
-}
 
 /* ---- standard error ---- */
 
@@ -163,7 +141,7 @@ static int open_keys(struct terminal *terminal)
 		closep(&fd);
 		return -ENOTTY;
 	}
-	return watch_fd(terminal, fd);
+	return epoll_watch(terminal->epoll, fd);
 }
 
 static int begin_screen(struct terminal *terminal)
@@ -209,7 +187,7 @@ int terminal_open(struct terminal **ret_terminal)
 	set_locale();
 	terminal->canvas.ascii = !STRV_EQ(nl_langinfo(CODESET), "UTF-8");
 	terminal->epoll = epoll_create1(EPOLL_CLOEXEC);
-	r = terminal->epoll < 0 ? -errno : take_signals(terminal);
+	r = terminal->epoll < 0 ? -errno : signals_take(terminal->epoll, &terminal->signals);
 	if (r == 0)
 		r = open_keys(terminal);
 	if (r == 0)
@@ -293,16 +271,14 @@ int terminal_fd(const struct terminal *terminal)
 
 static struct event take_signal(struct terminal *terminal)
 {
+	enum screen_signal signal = signals_next(terminal->signals);
 	struct event event = { .type = EVENT_NONE };
-	struct signalfd_siginfo info;
 
-	if (read(terminal->signals, &info, sizeof(info)) != sizeof(info))
+	if (signal == SCREEN_SIGNAL_NONE)
 		return event;
-	event.type = EVENT_RESIZED;
-	if (info.ssi_signo == SIGCONT)
+	event.type = signal == SCREEN_SIGNAL_END || set_size(terminal) < 0 ? EVENT_END : EVENT_RESIZED;
+	if (signal == SCREEN_SIGNAL_CONTINUED)
 		clearok(stdscr, TRUE);
-	if ((info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT) || set_size(terminal) < 0)
-		event.type = EVENT_END;
 	return event;
 }
 

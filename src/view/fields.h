@@ -46,6 +46,18 @@ enum field_test_kind {
 	FIELD_HAS
 };
 
+/* What a sign begins with. */
+#define FIELD_SIGNS "!<>=~"
+/* The sign that @text begins with; the characters that it takes, 0: there is none. */
+size_t field_sign_parse(const char *text, enum field_test_kind *ret_kind);
+/*
+ * Whether all of @text is a number; K, M, G, T, KiB, MiB, GiB, TiB or % may follow, in any case. *@ret_unit:
+ * that, or "".
+ */
+bool field_number_parse(const char *text, double *ret_number, const char **ret_unit);
+/* @order: negative, 0 or positive, of a value and the test's. Not of FIELD_HAS. */
+bool field_order_holds(enum field_test_kind kind, int order);
+
 struct field_test {
 	enum field_test_kind kind;
 	const char *value; /* in the filter's text */
@@ -62,7 +74,7 @@ struct field_filter {
 
 /*
  * "NAME=VALUE,NAME>=VALUE,..."; also != < > <= and ~ (has the text in it). A VALUE is a text, a number, also
- * with KiB, MiB, GiB, TiB or %, or null: unknown. -EINVAL.
+ * with a unit, or null: unknown. -EINVAL.
  */
 int field_filter_parse(const char *text, struct field_filter *ret_filter);
 bool field_filter_takes(const struct field_filter *filter, const json_t *row);

@@ -2,6 +2,7 @@
 /* Which rows, and in what order. */
 #include "view/fields.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,52 +26,62 @@ static const struct {
 	const char *unit;
 	double factor;
 } units[] = {
-	{ "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 }, { "%", 0.01 },
+	{ "", 1 },       { "K", 0x1p10 },   { "KiB", 0x1p10 }, { "M", 0x1p20 },   { "MiB", 0x1p20 },
+	{ "G", 0x1p30 }, { "GiB", 0x1p30 }, { "T", 0x1p40 },   { "TiB", 0x1p40 }, { "%", 0.01 },
 };
 
-static bool parse_number(const char *text, double *ret_number)
+size_t field_sign_parse(const char *text, enum field_test_kind *ret_kind)
 {
-	char number[64];
-	double factor = 1;
-	size_t n = strlen(text);
-
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		size_t unit = strlen(units[i].unit);
-
-		if (n > unit && STRV_EQ(text + n - unit, units[i].unit)) {
-			n -= unit;
-			factor = units[i].factor;
-			break;
+	for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
+		if (strncmp(text, signs[i].text, strlen(signs[i].text)) == 0) {
+			*ret_kind = signs[i].kind;
+			return strlen(signs[i].text);
 		}
+	return 0;
+}
+
+bool field_number_parse(const char *text, double *ret_number, const char **ret_unit)
+{
+	size_t digits = strlen(text);
+	char number[64];
+
+	while (digits > 0 && (isalpha((unsigned char)text[digits - 1]) || text[digits - 1] == '%'))
+		digits--;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		size_t n = digits;
+
+		if (strcasecmp(text + digits, units[i].unit) != 0)
+			continue;
+		while (n > 0 && text[n - 1] == ' ')
+			n--;
+		if (n >= sizeof(number))
+			return false;
+		snprintf(number, sizeof(number), "%.*s", (int)n, text);
+		if (parse_double(number, ret_number) < 0)
+			return false;
+		*ret_number *= units[i].factor;
+		*ret_unit = units[i].unit;
+		return true;
 	}
-	while (n > 0 && text[n - 1] == ' ')
-		n--;
-	if (n >= sizeof(number))
-		return false;
-	snprintf(number, sizeof(number), "%.*s", (int)n, text);
-	if (parse_double(number, ret_number) < 0)
-		return false;
-	*ret_number *= factor;
-	return true;
+	return false;
 }
 
 /* @test: up to its end, which is cut off. */
 static int parse_test(char *text, struct field_filter *filter)
 {
 	struct field_test *test = &filter->test[filter->names.n];
-	size_t n = strcspn(text, "!<>=~");
+	size_t n = strcspn(text, FIELD_SIGNS), sign;
+	const char *unit;
 
 	if (n == 0 || n >= FIELD_NAME_MAX)
 		return -EINVAL;
-	for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
-		if (strncmp(text + n, signs[i].text, strlen(signs[i].text)) == 0) {
-			test->kind = signs[i].kind;
-			test->value = text + n + strlen(signs[i].text);
-			test->is_number = parse_number(test->value, &test->number);
-			snprintf(filter->names.name[filter->names.n++], FIELD_NAME_MAX, "%.*s", (int)n, text);
-			return 0;
-		}
-	return -EINVAL;
+	sign = field_sign_parse(text + n, &test->kind);
+	if (sign == 0)
+		return -EINVAL;
+	test->value = text + n + sign;
+	test->is_number = field_number_parse(test->value, &test->number, &unit);
+	snprintf(filter->names.name[filter->names.n++], FIELD_NAME_MAX, "%.*s", (int)n, text);
+	return 0;
 }
 
 int field_filter_parse(const char *text, struct field_filter *ret_filter)
@@ -88,7 +99,7 @@ int field_filter_parse(const char *text, struct field_filter *ret_filter)
 	return ret_filter->names.n > 0 ? r : -EINVAL;
 }
 
-static bool compare_holds(enum field_test_kind kind, int order)
+bool field_order_holds(enum field_test_kind kind, int order)
 {
 	switch (kind) {
 	case FIELD_EQUAL:
@@ -121,14 +132,14 @@ static bool test_takes(const struct field_test *test, const json_t *value)
 		double v = json_number_value(value);
 
 		if (test->kind != FIELD_HAS)
-			return compare_holds(test->kind, (v > test->number) - (v < test->number));
+			return field_order_holds(test->kind, (v > test->number) - (v < test->number));
 	}
 	strbuf_init(&text, 0);
 	field_add_text(value, &text);
 	if (test->kind == FIELD_HAS)
 		takes = text.data && strcasestr(text.data, test->value);
 	else
-		takes = compare_holds(test->kind, strcmp(text.data ? text.data : "", test->value));
+		takes = field_order_holds(test->kind, strcmp(text.data ? text.data : "", test->value));
 	strbuf_done(&text);
 	return takes;
 }

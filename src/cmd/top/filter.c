@@ -7,15 +7,13 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
+#include "view/fields.h"
 
 enum { WORDS_MAX = 8, WORD_TEXT = 64 };
 
-enum comparison { HAS, IS, IS_NOT, ABOVE, BELOW, AT_LEAST, AT_MOST };
-
 struct word {
-	enum comparison comparison;
-	const struct column *column; /* NULL: any */
+	const struct column *column; /* NULL: any has the text */
+	enum field_test_kind kind;
 	char text[WORD_TEXT];
 	bool is_number;
 	double number;
@@ -61,56 +59,37 @@ unsigned filter_column(const struct column *columns, unsigned n, const char *nam
 /* "1.5G", "50%", "80": in the column's own unit. */
 static bool parse_number(const struct column *column, const char *text, double *ret_number)
 {
-	static const char sizes[] = "KMGT";
-	char digits[WORD_TEXT], *end;
-	const char *size;
+	const char *unit;
 	double v;
 
-	snprintf(digits, sizeof(digits), "%s", text);
-	end = digits + strspn(digits, "0123456789.");
-	size = *end ? strchr(sizes, *end & ~0x20) : NULL;
-	*end = '\0';
-	if (parse_double(digits, &v) < 0)
+	if (!field_number_parse(text, &v, &unit))
 		return false;
-	for (const char *p = sizes; size && p <= size; p++)
-		v *= 1024;
-	*ret_number = column->kind == KIND_SHARE  ? v / 100 :
-		      column->kind == KIND_HERTZ  ? v * 1e6 :
-		      column->kind == KIND_JOULES ? v * 3600 :
-						    v;
+	*ret_number = column->kind == KIND_SHARE && *unit != '%' ? v / 100 :
+		      column->kind == KIND_HERTZ                 ? v * 1e6 :
+		      column->kind == KIND_JOULES                ? v * 3600 :
+								   v;
 	return true;
 }
-
-static const struct {
-	const char *text;
-	enum comparison comparison;
-} operators[] = { { "!=", IS_NOT }, { ">=", AT_LEAST }, { "<=", AT_MOST },
-		  { "=", IS },      { ">", ABOVE },     { "<", BELOW } };
 
 static void add_word(struct filter *filter, const char *text, size_t length, bool *ret_unknown)
 {
 	struct word *word = &filter->words[filter->n++];
-	size_t name = 0;
+	size_t name, sign;
+	unsigned at;
 
 	snprintf(word->text, sizeof(word->text), "%.*s", (int)length, text);
-	name = strcspn(word->text, "!<>=");
-	for (size_t i = 0; i < ARRAY_SIZE(operators) && word->text[name]; i++) {
-		size_t n = strlen(operators[i].text);
-		unsigned at;
-
-		if (strncmp(word->text + name, operators[i].text, n) != 0)
-			continue;
-		at = name > 0 ? filter_column(filter->columns, filter->columns_n, word->text, name) :
-				filter->columns_n;
-		*ret_unknown |= at == filter->columns_n;
-		if (at == filter->columns_n)
-			return;
-		word->column = &filter->columns[at];
-		word->comparison = operators[i].comparison;
-		memmove(word->text, word->text + name + n, strlen(word->text + name + n) + 1);
-		word->is_number = parse_number(word->column, word->text, &word->number);
+	name = strcspn(word->text, FIELD_SIGNS);
+	sign = field_sign_parse(word->text + name, &word->kind);
+	if (sign == 0)
 		return;
-	}
+	at = name > 0 ? filter_column(filter->columns, filter->columns_n, word->text, name) :
+			filter->columns_n;
+	*ret_unknown |= at == filter->columns_n;
+	if (at == filter->columns_n)
+		return;
+	word->column = &filter->columns[at];
+	memmove(word->text, word->text + name + sign, strlen(word->text + name + sign) + 1);
+	word->is_number = parse_number(word->column, word->text, &word->number);
 }
 
 int filter_new(enum tab tab, const char *text, struct filter **ret_filter, bool *ret_unknown)
@@ -137,35 +116,28 @@ void filter_free(struct filter *filter)
 	free(filter);
 }
 
-static bool compare_number(const struct word *word, double v)
-{
-	switch (word->comparison) {
-	case ABOVE:
-		return v > word->number;
-	case BELOW:
-		return v < word->number;
-	case AT_LEAST:
-		return v >= word->number;
-	case AT_MOST:
-		return v <= word->number;
-	default:
-		return false;
-	}
-}
-
 /* What is not known matches no condition but "!=". */
 static bool matches_column(const struct word *word, const struct sample *sample, const struct row *row)
 {
+	bool has, same;
 	struct value value;
-	bool same;
 
 	column_text(sample, row, word->column, &value);
-	if (word->comparison > IS_NOT)
-		return value.known && word->is_number && !value.is_text && compare_number(word, value.number);
-	same = value.known && (value.is_text ? strcasestr(value.text, word->text) != NULL :
-					       strcasecmp(value.text, word->text) == 0 ||
+	has = value.known && strcasestr(value.text, word->text);
+	switch (word->kind) {
+	case FIELD_HAS:
+		return has;
+	case FIELD_EQUAL:
+	case FIELD_UNEQUAL:
+		same = value.is_text ? has :
+				       value.known && (strcasecmp(value.text, word->text) == 0 ||
 						       (word->is_number && value.number == word->number));
-	return same == (word->comparison == IS);
+		return same == (word->kind == FIELD_EQUAL);
+	default:
+		return value.known && word->is_number && !value.is_text &&
+		       field_order_holds(word->kind,
+					 (value.number > word->number) - (value.number < word->number));
+	}
 }
 
 static bool matches_any(const struct filter *filter, const struct word *word, const struct sample *sample,

@@ -120,31 +120,23 @@ static int add_tab_row(struct making *m, const struct row *row)
 
 /* ---- which there are ---- */
 
-static int add_gpus(struct making *m, const json_t *list, const json_t *parent)
+/* What the snapshot has of the row. */
+static void join_snapshot(struct making *m, struct row *row)
 {
 	const struct snapshot *s = m->sample->snapshot;
-	json_t *object;
-	size_t i;
-	int r = 0;
+	const json_t *gpu = row->parent ? row->parent : row->object;
 
-	json_array_foreach(list, i, object) {
-		struct row row = { .object = object, .parent = parent };
-
-		if (m->entity < s->entities_n &&
-		    STRV_EQ(s->entities[m->entity].id.uuid, text_member(parent ? parent : object, "uuid")))
-			row.entity = &s->entities[m->entity++];
-		r = add_tab_row(m, &row);
-		if (r == 0 && !parent)
-			r = add_gpus(m, json_object_get(object, "mig"), object);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	if (m->wanted->tab == TAB_GPUS && m->entity < s->entities_n &&
+	    STRV_EQ(s->entities[m->entity].id.uuid, text_member(gpu, "uuid")))
+		row->entity = &s->entities[m->entity++];
+	if (m->wanted->tab == TAB_PROCESSES && m->process < s->processes_n &&
+	    s->processes[m->process].id.pid == json_integer_value(json_object_get(row->object, "pid")))
+		row->process = &s->processes[m->process++];
 }
 
+/* @nested: the rows are those of these lists. */
 static int add_list(struct making *m, const json_t *list, const json_t *parent, const char *nested)
 {
-	const struct snapshot *s = m->sample->snapshot;
 	json_t *object;
 	size_t i;
 	int r = 0;
@@ -152,10 +144,11 @@ static int add_list(struct making *m, const json_t *list, const json_t *parent, 
 	json_array_foreach(list, i, object) {
 		struct row row = { .object = object, .parent = parent };
 
-		if (m->wanted->tab == TAB_PROCESSES && m->process < s->processes_n &&
-		    s->processes[m->process].id.pid == json_integer_value(json_object_get(object, "pid")))
-			row.process = &s->processes[m->process++];
+		join_snapshot(m, &row);
 		r = nested ? add_list(m, member_at(object, nested), object, NULL) : add_tab_row(m, &row);
+		/* MIG instances come after their GPU. */
+		if (r == 0 && m->wanted->tab == TAB_GPUS && !parent)
+			r = add_list(m, json_object_get(object, "mig"), object, NULL);
 		if (r < 0)
 			return r;
 	}
@@ -186,8 +179,6 @@ static int add_tab_rows(struct making *m)
 
 	if (!m->sample->snapshot)
 		return 0;
-	if (m->wanted->tab == TAB_GPUS)
-		return add_gpus(m, member_at(page, tab->list), NULL);
 	if (m->wanted->tab == TAB_OWNERS)
 		return add_owners(m);
 	return tab->list && page ? add_list(m, member_at(page, tab->list), NULL, tab->nested) : 0;

@@ -321,6 +321,30 @@ static void rows_are_filtered(_unused_ void **state)
 	end();
 }
 
+static void conditions_compare_in_the_columns_unit(_unused_ void **state)
+{
+	static const struct {
+		const char *filter;
+		uint32_t rows;
+	} conditions[] = {
+		{ "gpu_mem>8191M", 1 }, { "gpu_mem>7gib", 1 }, { "gpu_mem>8G", 0 }, { "gpu_mem>7Gx", 0 },
+		{ "pid=1001", 1 },      { "pid~1001", 1 },     { "pid!=1001", 4 },  { "sm>=0", 3 },
+		{ "sm>20", 1 },         { "sm>20%", 1 },       { "sm<20%", 2 },     { "sm<=25", 3 },
+	};
+
+	begin("small");
+	press('2');
+	for (size_t i = 0; i < ARRAY_SIZE(conditions); i++) {
+		char *filter = top.views[TAB_PROCESSES].filter;
+
+		snprintf(filter, FILTER_TEXT, "%s", conditions[i].filter);
+		top_make_rows(&top);
+		if (top.rows.n != conditions[i].rows)
+			fail_msg("%s: %u rows", filter, top.rows.n);
+	}
+	end();
+}
+
 static void first_pid(uint32_t pid)
 {
 	top_make_rows(&top);
@@ -353,8 +377,11 @@ static void selection_follows_its_row(_unused_ void **state)
 	begin("small");
 	press('2');
 	draw(80, 24);
-	press('k');
-	assert_int_equal(top.mode, MODE_TABLE); /* nothing is selected yet */
+	for (int i = 0; i < 2; i++) { /* nothing is selected yet */
+		press(i == 0 ? 'k' : KEY_CODE_ENTER);
+		assert_int_equal(top.mode, MODE_TABLE);
+		assert_non_null(strstr(draw(80, 24), "select a process first"));
+	}
 	press(KEY_CODE_DOWN);
 	press(KEY_CODE_DOWN);
 	top_make_rows(&top);
@@ -533,6 +560,7 @@ int main(void)
 		cmocka_unit_test(every_size),
 		cmocka_unit_test(many_gpus_fit),
 		cmocka_unit_test(rows_are_filtered),
+		cmocka_unit_test(conditions_compare_in_the_columns_unit),
 		cmocka_unit_test(rows_are_sorted),
 		cmocka_unit_test(selection_follows_its_row),
 		cmocka_unit_test(groups_have_headings),

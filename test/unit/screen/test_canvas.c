@@ -4,19 +4,9 @@
 #include <string.h>
 
 #include "screen/canvas.h"
-#include "screen/export.h"
+#include "shown.h"
 
 static struct canvas canvas;
-
-static void shows(const char *wanted)
-{
-	struct strbuf out;
-
-	strbuf_init(&out, 0);
-	assert_int_equal(canvas_as_text(&canvas, &out), 0);
-	assert_string_equal(out.data, wanted);
-	strbuf_done(&out);
-}
 
 static void begin(int rows, int columns)
 {
@@ -31,12 +21,12 @@ static void texts_stay_in_their_columns(_unused_ void **state)
 	assert_int_equal(canvas_text(&canvas, 0, 6, 6, ROLE_TEXT, "abc"), 3);
 	canvas_right(&canvas, 1, 0, 5, ROLE_TEXT, "12");
 	canvas_right(&canvas, 1, 6, 4, ROLE_TEXT, "123456");
-	shows("seve\u2026 abc\n   12 123\u2026\n");
+	assert_shown(&canvas, "seve\u2026 abc\n   12 123\u2026\n");
 	canvas.ascii = true;
 	canvas_clear(&canvas);
 	canvas_text(&canvas, 0, 0, 5, ROLE_TEXT, "seven77");
 	canvas_text(&canvas, 1, 0, 9, ROLE_TEXT, "66 \u00b0C");
-	shows("seve~\n66 ?C\n");
+	assert_shown(&canvas, "seve~\n66 ?C\n");
 }
 
 static void what_is_outside_is_not_drawn(_unused_ void **state)
@@ -49,7 +39,7 @@ static void what_is_outside_is_not_drawn(_unused_ void **state)
 	canvas_text(&canvas, 0, 0, 0, ROLE_TEXT, "y");
 	canvas_text(&canvas, 0, 0, -3, ROLE_TEXT, "y");
 	canvas_reverse(&canvas, 0, 2, 100);
-	shows("wxab\n");
+	assert_shown(&canvas, "wxab\n");
 	assert_true(canvas_cell(&canvas, 0, 3)->reversed);
 	assert_null(canvas_cell(&canvas, 0, 4));
 }
@@ -61,7 +51,7 @@ static void hostile_texts_are_question_marks(_unused_ void **state)
 	canvas_text(&canvas, 0, 0, 40, ROLE_TEXT,
 		    "a\033[31mb\nc\rd\u202ee\xff"
 		    "f\xc3");
-	shows("a?[31mb?c?d?e?f?\n");
+	assert_shown(&canvas, "a?[31mb?c?d?e?f?\n");
 }
 
 static void wide_characters_take_two_columns(_unused_ void **state)
@@ -69,16 +59,16 @@ static void wide_characters_take_two_columns(_unused_ void **state)
 	begin(1, 6);
 	assert_int_equal(canvas_text(&canvas, 0, 0, 6, ROLE_TEXT, "\u6f22\u5b57"), 4);
 	canvas_text(&canvas, 0, 4, 2, ROLE_TEXT, "ab");
-	shows("\u6f22\u5b57ab\n");
+	assert_shown(&canvas, "\u6f22\u5b57ab\n");
 	/* Half of one is none. */
 	canvas_text(&canvas, 0, 1, 1, ROLE_TEXT, "x");
-	shows(" x\u5b57ab\n");
+	assert_shown(&canvas, " x\u5b57ab\n");
 	canvas_clear(&canvas);
 	canvas_text(&canvas, 0, 5, 2, ROLE_TEXT, "\u6f22");
-	shows("     ?\n");
+	assert_shown(&canvas, "     ?\n");
 	canvas_clear(&canvas);
 	assert_int_equal(canvas_text(&canvas, 0, 0, 4, ROLE_TEXT, "\u6f22\u5b57\u6f22"), 3);
-	shows("\u6f22\u2026\n");
+	assert_shown(&canvas, "\u6f22\u2026\n");
 }
 
 static void marks_join_the_character_before(_unused_ void **state)
@@ -86,11 +76,11 @@ static void marks_join_the_character_before(_unused_ void **state)
 	begin(1, 8);
 	/* The third mark, one without a character, and a joiner are left out. */
 	assert_int_equal(canvas_text(&canvas, 0, 0, 8, ROLE_TEXT, "\u0301e\u0301\u0302\u0303o\u200dx"), 3);
-	shows("e\u0301\u0302ox\n");
+	assert_shown(&canvas, "e\u0301\u0302ox\n");
 	canvas.ascii = true;
 	canvas_clear(&canvas);
 	canvas_text(&canvas, 0, 0, 8, ROLE_TEXT, "e\u0301o");
-	shows("eo\n");
+	assert_shown(&canvas, "eo\n");
 }
 
 static void sizes_are_bounded(_unused_ void **state)

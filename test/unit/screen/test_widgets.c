@@ -2,19 +2,14 @@
 #include "test.h"
 
 #include "screen/bar.h"
-#include "screen/export.h"
 #include "screen/sparkline.h"
+#include "shown.h"
 
 static struct canvas canvas;
 
 static void shows(const char *wanted)
 {
-	struct strbuf out;
-
-	strbuf_init(&out, 0);
-	assert_int_equal(canvas_as_text(&canvas, &out), 0);
-	assert_string_equal(out.data, wanted);
-	strbuf_done(&out);
+	assert_shown(&canvas, wanted);
 	canvas_clear(&canvas);
 }
 

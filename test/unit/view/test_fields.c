@@ -73,6 +73,8 @@ static void filters(void **state)
 	expect_taken("id>=2,id<3", "2");
 	expect_taken("bytes=1GiB", "1");
 	expect_taken("bytes<1KiB", "2");
+	expect_taken("bytes=1G", "1");
+	expect_taken("bytes<1 k", "2");
 	expect_taken("clock.sm>750%", "");
 	expect_taken("clock.sm<=750%", "12");
 	expect_taken("name~b", "2");
