@@ -217,8 +217,10 @@ static int take_document(struct reader *r, int parsed, struct yaml_doc *doc, con
 {
 	if (parsed == 0)
 		parsed = take_context(r, doc->root, context);
-	else
+	else if (err->line > 0)
 		refuse_config(r, parsed, "line %d: %s", err->line, err->message);
+	else
+		refuse_config(r, parsed, "%s", err->message);
 	yaml_doc_free(doc);
 	return parsed;
 }

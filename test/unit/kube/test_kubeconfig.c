@@ -76,6 +76,16 @@ static void expect_refused(const char *text, const char *context, int wanted, co
 		fail_msg("\"%s\" does not say \"%s\"", error, words);
 }
 
+static void a_file_that_is_not_there(void **state)
+{
+	(void)state;
+	access_done(&access_read);
+	memset(&access_read, 0, sizeof(access_read));
+	assert_int_equal(kubeconfig_read("/nonexistent", "", &access_read, error, sizeof(error)), -ENOENT);
+	assert_string_equal(error, "/nonexistent: cannot be read: No such file or directory; check the path "
+				   "and its permissions");
+}
+
 static void what_is_refused(void **state)
 {
 	(void)state;
@@ -132,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(contexts, end),
 		cmocka_unit_test_teardown(what_is_refused, end),
+		cmocka_unit_test_teardown(a_file_that_is_not_there, end),
 		cmocka_unit_test(base64),
 	};
 
