@@ -341,8 +341,11 @@ void trace_engine_end(struct trace_engine *engine)
 	const struct timespec moment = { 0, 20 * NSEC_PER_MSEC };
 
 	__atomic_store_n(&engine->control->ended, 1, __ATOMIC_SEQ_CST);
-	/* Waits for an RCU grace period (kernel/sched/membarrier.c), and so for every program that runs. */
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
+	/*
+	 * Waits for an RCU grace period, and so for every program that runs; but not on a machine with one
+	 * CPU, nor on one with nohz_full (kernel/sched/membarrier.c).
+	 */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0 || sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		nanosleep(&moment, NULL);
 }
 

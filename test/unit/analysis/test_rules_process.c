@@ -122,6 +122,19 @@ static void one_rank_has_more_to_do(void **state)
 	assert_int_equal(uneven(2, 12, 8), 0); /* they have nothing to do with each other */
 }
 
+/* The device's times of the collective before are the same traffic. */
+static void add_true_times(struct stream *s)
+{
+	stream_put(s,
+		   (struct analysis_event){ .kind = ANALYSIS_COLLECTIVE,
+					    .flags = ANALYSIS_TRUE,
+					    .pid = s->pid,
+					    .bytes = 100000000,
+					    .communicator = 9,
+					    .ranks = 2 },
+		   s->now_ns, s->now_ns + MS);
+}
+
 /* Two ranks that reduce 1 GB a second; rates of the device's links in bytes a second, NAN: none. */
 static bool slow_path(double nvlink, double pcie, uint32_t ranks_here)
 {
@@ -137,6 +150,7 @@ static bool slow_path(double nvlink, double pcie, uint32_t ranks_here)
 							    .communicator = 9,
 							    .ranks = 2 },
 				   50 * US);
+			add_true_times(&s);
 		}
 		if (!isnan(nvlink)) {
 			stream_counter(&s, ANALYSIS_COUNTER_NVLINK_TX, nvlink / 2);
@@ -147,6 +161,9 @@ static bool slow_path(double nvlink, double pcie, uint32_t ranks_here)
 		s.now_ns += 100 * MS;
 	}
 	found = stream_finding(&s, FINDING_NCCL_SLOW_PATH);
+	if (found)
+		assert_in_range(finding_get(stream_finding(&s, FINDING_NCCL_SLOW_PATH), "collectives"), 9e8,
+				1.1e9);
 	stream_end(&s);
 	return found;
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "pipeline/analysis.h"
 #include "pipeline/analysis_call.h"
+#include "proc/proc.h"
 #include "trace/probe.h"
 
 #define SECOND ((uint64_t)NSEC_PER_SEC)
@@ -267,6 +268,34 @@ static void who_holds_memory_is_told(_unused_ void **state)
 	free(h.gpus);
 }
 
+static uint64_t events_of(struct holding *h, uint32_t devices, uint64_t now_ns)
+{
+	struct findings *findings;
+	uint64_t events;
+	const char *new;
+
+	holding_tick(h, devices, now_ns);
+	findings = live_analysis_tick(live, NULL, now_ns, &new);
+	assert_non_null(findings);
+	events = findings->events;
+	free(findings);
+	return events;
+}
+
+/* The memory that it holds is told with each snapshot, and once that it has ended. */
+static void ends_of_holders_are_told(_unused_ void **state)
+{
+	struct holding h = holding_begin(INT32_MAX); /* no process has it */
+	uint64_t before = events_of(&h, 1, 1000 * SECOND);
+
+	assert_int_equal(events_of(&h, 1, 1001 * SECOND), before + 1);
+	h.on[0].id.start_ticks = 2; /* another process, and its memory */
+	assert_int_equal(events_of(&h, 1, 1002 * SECOND), before + 3);
+	assert_int_equal(events_of(&h, 0, 1003 * SECOND), before + 3 + proc_sees_all());
+	assert_int_equal(events_of(&h, 0, 1004 * SECOND), before + 3 + proc_sees_all());
+	free(h.gpus);
+}
+
 /* It works with one GPU and holds memory of another. */
 static void devices_are_told(_unused_ void **state)
 {
@@ -309,7 +338,7 @@ int main(void)
 		TEST(times_may_be_anything),       TEST(ends_are_told),
 		TEST(names_of_steps_are_not_kept), TEST(throttling_is_told),
 		TEST(who_holds_memory_is_told),    TEST(devices_are_told),
-		TEST(ranges_of_pytorch),
+		TEST(ranges_of_pytorch),           TEST(ends_of_holders_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

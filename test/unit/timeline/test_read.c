@@ -16,6 +16,7 @@
 #include "timeline/perfetto.h"
 #include "timeline/proto.h"
 #include "timeline/read.h"
+#include "timeline/stacks.h"
 
 enum { EVENTS = 64, TEXT = 256 };
 
@@ -539,6 +540,80 @@ static void stacks_are_read(void **state)
 	close(fd);
 }
 
+/* A stack of another writer, with frames whose lines are these, the outermost first. */
+static void intern(uint64_t iid, unsigned kind, const uint64_t *frames, unsigned n)
+{
+	struct bytes content = bytes(), entry = bytes(), interned = bytes();
+
+	number(&entry, 1, iid);
+	if (kind == INTERNED_FRAMES)
+		number(&entry, FRAME_LINE, iid);
+	for (unsigned i = 0; i < n; i++)
+		number(&entry, CALLSTACK_FRAME, frames[i]);
+	message(&interned, kind, &entry);
+	number(&content, PACKET_SEQUENCE, 1);
+	number(&content, PACKET_FLAGS, kind == INTERNED_FRAMES && iid == 1 ? FLAG_CLEARED : FLAG_NEEDS_STATE);
+	message(&content, PACKET_INTERNED, &interned);
+	packet(&content);
+}
+
+static void event_with_stack(uint64_t iid)
+{
+	struct bytes content = bytes(), event = bytes();
+
+	number(&event, EVENT_TYPE, TYPE_INSTANT);
+	number(&event, EVENT_TRACK, 1);
+	number(&event, EVENT_CALLSTACK_IID, iid);
+	number(&content, PACKET_TIMESTAMP, 1);
+	number(&content, PACKET_SEQUENCE, 1);
+	number(&content, PACKET_FLAGS, FLAG_NEEDS_STATE);
+	message(&content, PACKET_TRACK_EVENT, &event);
+	packet(&content);
+}
+
+/* Of a stack with more frames than are kept these are the innermost ones. */
+static void deep_stacks_are_cut(void **state)
+{
+	enum { DEPTH = TIMELINE_STACK_FRAMES + 2 };
+	_cleanup_(timeline_reader_freep) struct timeline_reader *reader = NULL;
+	_cleanup_close_ int fd = memfd_create("stacks", MFD_CLOEXEC);
+	struct timeline_event event;
+	struct timeline_frame frame;
+	uint64_t frames[DEPTH];
+
+	(void)state;
+	for (unsigned i = 0; i < DEPTH; i++) {
+		frames[i] = i + 1;
+		intern(i + 1, INTERNED_FRAMES, NULL, 0);
+	}
+	intern(1, INTERNED_CALLSTACKS, frames, DEPTH);
+	event_with_stack(1);
+	assert_int_equal(write_all(fd, file.data, file.len), file.len);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(timeline_reader_new(fd, &reader), 0);
+	assert_int_equal(timeline_read_next(reader, &event), 1);
+	for (unsigned i = 0; i < TIMELINE_STACK_FRAMES; i++) {
+		assert_true(timeline_reader_frame(reader, event.stack, i, &frame));
+		assert_int_equal(frame.line, DEPTH - i);
+	}
+	assert_false(timeline_reader_frame(reader, event.stack, TIMELINE_STACK_FRAMES, &frame));
+}
+
+/* The file is read on, and events have no stack. */
+static void stacks_beyond_the_limit_are_left_out(void **state)
+{
+	(void)state;
+	for (uint64_t i = 1; i <= 257; i++)
+		intern(i, INTERNED_FRAMES, NULL, 0);
+	for (uint64_t i = 0; i <= TIMELINE_STACKS_MAX; i++)
+		intern(i + 1, INTERNED_CALLSTACKS, (const uint64_t[]){ i / 256 + 1, i % 256 + 1 }, 2);
+	event_with_stack(TIMELINE_STACKS_MAX);
+	event_with_stack(TIMELINE_STACKS_MAX + 1);
+	assert_int_equal(read_bytes(file.data, file.len), 0);
+	assert_int_equal(told_n, 2);
+	assert_int_equal(result.left_out, 2);
+}
+
 static void add_block(const void *data, size_t n)
 {
 	uLongf room = compressBound(n);
@@ -605,6 +680,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_written_is_read),
 		TEST(stacks_are_read),
+		TEST(deep_stacks_are_cut),
+		TEST(stacks_beyond_the_limit_are_left_out),
 		TEST(a_file_may_end_anywhere),
 		TEST(a_cut_block_is_read_as_far_as_it_goes),
 		TEST(any_byte_may_be_wrong),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The engine, compiled with specimens that fail under seccomp filters (failing_specimens.c): it uses no
- * return probes, says so once, marks the processes, and counts the calls of filtered programs all the same.
+ * return probes, says so once, marks the processes, and counts the calls of filtered programs all the same;
+ * until tracing ends.
  */
 #include "needs.h"
 #include "test.h"
@@ -183,11 +184,10 @@ static void start_engine(struct run *run)
 	}
 }
 
-static void without_return_probes_filtered_programs_are_counted(_unused_ void **state)
+/* The program has not made its calls yet. */
+static struct run probed_program(void)
 {
 	struct run run = { 0 };
-	struct trace_engine_status status;
-	int ended = -1;
 	char c = 0;
 
 	assert_int_equal(pipe2(run.in, O_CLOEXEC) | pipe2(run.out, O_CLOEXEC), 0);
@@ -197,11 +197,49 @@ static void without_return_probes_filtered_programs_are_counted(_unused_ void **
 	close(run.in[0]);
 	close(run.out[1]);
 	assert_int_equal(read(run.out[0], &c, 1), 1);
+	return run;
+}
+
+static void make_calls(struct run *run)
+{
+	int ended = -1;
+
+	assert_int_equal(write(run->in[1], "", 1), 1);
+	assert_int_equal(waitpid(run->pid, &ended, 0), run->pid);
+	assert_int_equal(ended, 0);
+}
+
+static void run_free(struct run *run)
+{
+	trace_engine_free(run->engine);
+	sd_event_unref(run->event);
+	close(run->in[1]);
+	close(run->out[0]);
+}
+
+/* What a program does after the end of tracing is in no figure. */
+static void after_the_end_nothing_is_seen(_unused_ void **state)
+{
+	struct run run = probed_program();
+
 	start_engine(&run);
 	turn_until(&run, is_probed);
-	assert_int_equal(write(run.in[1], &c, 1), 1);
-	assert_int_equal(waitpid(run.pid, &ended, 0), run.pid);
-	assert_int_equal(ended, 0);
+	trace_engine_end(run.engine);
+	make_calls(&run);
+	trace_engine_collect(run.engine);
+	trace_engine_each(run.engine, look, &run);
+	assert_int_equal(run.init + run.alloc, 0);
+	run_free(&run);
+}
+
+static void without_return_probes_filtered_programs_are_counted(_unused_ void **state)
+{
+	struct run run = probed_program();
+	struct trace_engine_status status;
+
+	start_engine(&run);
+	turn_until(&run, is_probed);
+	make_calls(&run);
 	turn_until(&run, has_ended);
 	trace_engine_status(run.engine, &status);
 	assert_int_equal(run.init, TIMES);
@@ -212,10 +250,7 @@ static void without_return_probes_filtered_programs_are_counted(_unused_ void **
 	assert_int_equal(status.return_hits, 0);
 	assert_true(status.driver_only);
 	assert_ptr_equal(status.no_returns, kernel_sites_no_returns(&status.rules));
-	trace_engine_free(run.engine);
-	sd_event_unref(run.event);
-	close(run.in[1]);
-	close(run.out[0]);
+	run_free(&run);
 }
 
 int main(void)
@@ -224,6 +259,7 @@ int main(void)
 		cmocka_unit_test(a_verdict_is_of_what_happens),
 		TRACING_TEST(failing_specimens_change_the_rules),
 		cmocka_unit_test(without_return_probes_filtered_programs_are_counted),
+		cmocka_unit_test(after_the_end_nothing_is_seen),
 	};
 
 	return cmocka_run_group_tests_name("filtered", tests, NULL, NULL);
