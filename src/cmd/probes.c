@@ -127,7 +127,7 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 static void find_rules(struct probing *p, uint16_t machine)
 {
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
-	struct attach_config config = { .ring_bytes = RING_BYTES };
+	struct attach_config config = { .ring_bytes = RING_BYTES, .only_empty = true };
 	WITH_CAPABILITIES;
 
 	site_rules_default(machine, &p->rules);

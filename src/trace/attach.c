@@ -169,7 +169,8 @@ int attach_backend_new(const struct attach_config *config, struct attach_backend
 	int r = attach_may(config, ret_error);
 
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(ways); i++) {
-		if (ways[i]->multi && config->no_multi)
+		/* A kernel without these links loads their programs all the same. */
+		if (ways[i]->multi && (config->no_multi || !attach_kernel_has_multi()))
 			continue;
 		r = backend_try(ways[i], config, ret_backend, ret_error);
 		if (r == 0)

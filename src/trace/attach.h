@@ -33,6 +33,7 @@ struct attach_config {
 	bool python; /* waits for the lock of Python are: each change of a CPU's thread is looked at */
 	bool native; /* with @stacks: also of native frames */
 	bool no_multi; /* use only trace events, for tests */
+	bool only_empty; /* nothing is traced: attach_empty() alone is used */
 };
 
 struct attach_site {

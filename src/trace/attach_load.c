@@ -209,6 +209,11 @@ static struct bpf_object *open_object(const struct attach_way *way)
 	return object;
 }
 
+static void program_leave_out(struct bpf_object *object, const char *program, bool unused)
+{
+	bpf_program__set_autoload(bpf_object__find_program_by_name(object, program), !unused);
+}
+
 /* Whether the load was refused by permissions. A refusal by the verifier has a better message. */
 static bool is_refusal(int r)
 {
@@ -226,8 +231,10 @@ int attach_load(struct attach_backend *backend, const struct attach_config *conf
 	object = open_object(backend->way);
 	if (object) {
 		set_sizes(object, backend->way->multi, config);
-		bpf_program__set_autoload(bpf_object__find_program_by_name(object, "task_switch"),
-					  config->python);
+		program_leave_out(object, "task_switch", !config->python);
+		/* The verifier takes its time with these two, and next to none with the others. */
+		program_leave_out(object, "call_entry", config->only_empty);
+		program_leave_out(object, "call_return", config->only_empty);
 		r = bpf_object__load(object);
 	}
 	if (!object || r < 0) {

@@ -53,7 +53,7 @@ static int link_create(struct multi_link *link)
  */
 static int multi_try(struct attach_backend *backend, struct attach_error *ret_error)
 {
-	struct attachment any = { .backend = backend };
+	struct attachment any = { .backend = backend, .empty = true };
 	const uint64_t offset = 0;
 	struct multi_link link = {
 		.prog_fd = (uint32_t)attach_program(&any, 0),

@@ -6,8 +6,10 @@
 
 What a whole system without them does is for suite "matrix" to see (matrix/distributions.py).
 """
+import atexit
 import contextlib
 import fnmatch
+import functools
 import os
 import re
 import subprocess
@@ -20,23 +22,37 @@ LIMIT_S = 300
 BROKEN = "#!/bin/sh\necho \"fatal error: bits/libc-header-start.h: No such file or directory\" >&2\nexit 1\n"
 
 
+@functools.cache
+def mirror():
+    """Folders of links to all that PATH leads to. Thousands of links: made once."""
+    top = tempfile.TemporaryDirectory(prefix="gpusonde-tools-")
+    atexit.register(top.cleanup)
+    folders = []
+    for number, folder in enumerate(filter(os.path.isdir, os.environ["PATH"].split(":"))):
+        folders.append(f"{top.name}/{number}")
+        os.mkdir(folders[-1])
+        for name in os.listdir(folder):
+            os.symlink(os.path.abspath(f"{folder}/{name}"), f"{folders[-1]}/{name}")
+    return folders
+
+
 @contextlib.contextmanager
 def path_without(patterns, broken=()):
     """A PATH that leads to all that ours does but programs of these patterns; @broken: programs that are there and fail, as a compiler without headers."""
+    links = [f"{folder}/{name}" for folder in mirror() for name in os.listdir(folder) if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+    gone = {link: os.readlink(link) for link in links}
     with tempfile.TemporaryDirectory(prefix="gpusonde-tools-") as tmp:
-        folders = [f"{tmp}/broken"]
-        os.mkdir(folders[0])
         for name in broken:
-            with open(f"{folders[0]}/{name}", "w", encoding="ascii") as f:
+            with open(f"{tmp}/{name}", "w", encoding="ascii") as f:
                 f.write(BROKEN)
                 os.fchmod(f.fileno(), 0o755)
-        for number, folder in enumerate(filter(os.path.isdir, os.environ["PATH"].split(":"))):
-            folders.append(f"{tmp}/{number}")
-            os.mkdir(folders[-1])
-            for name in os.listdir(folder):
-                if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
-                    os.symlink(os.path.abspath(f"{folder}/{name}"), f"{folders[-1]}/{name}")
-        yield ":".join(folders)
+        for link in gone:
+            os.unlink(link)
+        try:
+            yield ":".join((tmp, *mirror()))
+        finally:
+            for link, target in gone.items():
+                os.symlink(target, link)
 
 
 def check(script, *args, without, broken=(), least=1):

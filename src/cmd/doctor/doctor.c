@@ -66,7 +66,7 @@ static void run_checks(const struct doctor *doctor, const struct check *checks, 
 }
 
 /* Checks of the machine, or with --pid of a process. */
-static void run_all(const struct doctor *doctor, pid_t pid, struct report *report)
+static void run_all(struct doctor *doctor, pid_t pid, struct report *report)
 {
 	if (pid) {
 		report->n = doctor_process(doctor, pid, report->rows);
@@ -76,6 +76,7 @@ static void run_all(const struct doctor *doctor, pid_t pid, struct report *repor
 	}
 	run_checks(doctor, driver_checks, report);
 	run_checks(doctor, service_checks, report);
+	doctor_load_tracing(doctor);
 	run_checks(doctor, trace_checks, report);
 	run_checks(doctor, system_checks, report);
 	run_checks(doctor, cgroup_checks, report);
@@ -252,6 +253,7 @@ int doctor_main(struct invocation *inv)
 	int status = put_stdout(&out);
 
 	strbuf_done(&out);
+	attach_backend_free(doctor.tracing);
 	json_decref(doctor.status);
 	json_decref(doctor.document);
 	snapshot_read_free(doctor.snapshot);

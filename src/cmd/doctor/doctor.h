@@ -12,6 +12,7 @@
 
 #include "base/macro.h"
 #include "cmd/cmd.h"
+#include "trace/attach.h"
 
 enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_WARNING, VERDICT_FAILED, VERDICTS };
 
@@ -34,6 +35,10 @@ struct doctor {
 	char failure[400]; /* why sampling here gave no data; "" otherwise */
 	int gpus_on_bus;
 	bool sampled; /* the document was sampled here */
+	/* The kernel side, loaded here. NULL: tracing is disabled, or cannot be; then the error and why. */
+	struct attach_backend *tracing;
+	int tracing_error;
+	struct attach_error tracing_why;
 };
 
 enum { SUBJECT_MAX = 128 };
@@ -48,6 +53,8 @@ extern const struct check driver_checks[]; /* cmd/doctor/driver.c */
 extern const struct check system_checks[]; /* cmd/doctor/system.c */
 extern const struct check service_checks[]; /* cmd/doctor/service.c */
 extern const struct check trace_checks[]; /* cmd/doctor/trace.c */
+/* Before trace_checks: sets @doctor->tracing. */
+void doctor_load_tracing(struct doctor *doctor);
 extern const struct check cgroup_checks[]; /* cmd/doctor/cgroups.c */
 
 struct named_finding {

@@ -92,15 +92,19 @@ static void check_agents_tracing(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_OK, "the agent traces CUDA calls, attached by %s", backend);
 }
 
-static void check_tracing(const struct doctor *d, struct finding *f)
+void doctor_load_tracing(struct doctor *d)
 {
 	const struct attach_config config = { .ring_bytes = RING_BYTES };
-	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
-	struct attach_error error = { 0 };
+	WITH_CAPABILITIES;
+
+	if (is_enabled(d))
+		d->tracing_error = attach_backend_new(&config, &d->tracing, &d->tracing_why);
+}
+
+static void check_tracing(const struct doctor *d, struct finding *f)
+{
 	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 	char who[SUBJECT_MAX];
-	int r;
-	WITH_CAPABILITIES;
 
 	if (!is_enabled(d)) {
 		found_disabled(d, f);
@@ -114,16 +118,15 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_NOTE, "the agent has not started tracing yet");
 		return;
 	}
-	r = attach_backend_new(&config, &backend, &error);
 	doctor_subject(d, who, sizeof(who));
-	if (r == 0) {
+	if (d->tracing) {
 		found(f, VERDICT_OK, "%s can trace CUDA calls, attached by %s", who,
-		      attach_backend_name(backend));
-	} else if (r == -EPERM && capability_lacks(attach_needs(false), lacks)) {
+		      attach_backend_name(d->tracing));
+	} else if (d->tracing_error == -EPERM && capability_lacks(attach_needs(false), lacks)) {
 		found(f, missing_verdict(d), "%s cannot trace CUDA calls: %s", who, lacks[0].cause);
 		remedy(f, "see trace-capabilities; trace.enabled=no turns tracing off");
 	} else { /* the cause includes the remedy */
-		found(f, missing_verdict(d), "%s cannot trace CUDA calls: %s", who, error.text);
+		found(f, missing_verdict(d), "%s cannot trace CUDA calls: %s", who, d->tracing_why.text);
 	}
 }
 
@@ -292,9 +295,6 @@ static void check_records(const struct doctor *d, struct finding *f)
 
 static void check_tracefs(const struct doctor *d, struct finding *f)
 {
-	const struct attach_config config = { .ring_bytes = RING_BYTES };
-	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
-	struct attach_error error;
 	struct statfs fs;
 	WITH_CAPABILITIES;
 
@@ -302,9 +302,9 @@ static void check_tracefs(const struct doctor *d, struct finding *f)
 		found_disabled(d, f);
 		return;
 	}
-	if (attach_backend_new(&config, &backend, &error) == 0) {
+	if (d->tracing) {
 		found(f, VERDICT_OK, "%s",
-		      STRV_EQ(attach_backend_name(backend), "uprobe_multi") ?
+		      STRV_EQ(attach_backend_name(d->tracing), "uprobe_multi") ?
 			      "not needed: the kernel has uprobe_multi" :
 			      "/sys/kernel/tracing is usable");
 		return;
@@ -346,9 +346,6 @@ static void check_sites(const struct doctor *d, struct finding *f)
 		[SITE_KIND_NOP1] = "nop",
 		[SITE_KIND_OTHER] = "others",
 	};
-	const struct attach_config config = { .ring_bytes = RING_BYTES };
-	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
-	struct attach_error error;
 	struct site_rules rules;
 	const char *no_returns;
 	struct strbuf text;
@@ -358,7 +355,7 @@ static void check_sites(const struct doctor *d, struct finding *f)
 		found_disabled(d, f);
 		return;
 	}
-	if (attach_backend_new(&config, &backend, &error) < 0 || kernel_sites_probe(backend, &rules) < 0) {
+	if (!d->tracing || kernel_sites_probe(d->tracing, &rules) < 0) {
 		found(f, VERDICT_NOTE, "the cost of a probe could not be measured");
 		return;
 	}
