@@ -9,7 +9,7 @@
  *  2. busy seconds: processes + unattributed - overattributed + residual is the device's busy seconds.
  *  3. energy: processes + unattributed is what the device's counter has grown by since it was first read.
  *
- * This is so of the published numbers, which are rounded (model/rounding.h): all that is counted here are whole
+ * This is so of the published numbers, which are rounded (model/rounding.h): what is counted here are whole
  * parts of these.
  *
  * The driver samples a device and its processes at different times, so that in one reading either may be
