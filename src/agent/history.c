@@ -46,8 +46,8 @@ struct history_service {
 
 static void close_reader(struct history_service *service)
 {
+	service->pid = 0; /* first: the number may soon be another process's */
 	store_reader_free(TAKE_PTR(service->reader));
-	service->pid = 0;
 }
 
 /* Listed anew for each question, since who records goes on; opened anew if that fails. */
@@ -106,7 +106,7 @@ static void forget_answers(struct history_service *service)
 
 static void wait_for_question(struct history_service *service)
 {
-	const int64_t until_ns = clock_real_ns() + IDLE_NS;
+	const int64_t until_ns = clock_mono_ns() + IDLE_NS;
 	const struct timespec until = { until_ns / NSEC_PER_SEC, until_ns % NSEC_PER_SEC };
 
 	if (pthread_cond_timedwait(&service->asked, &service->lock, &until) == ETIMEDOUT) {
@@ -174,7 +174,7 @@ static struct answer *answer_to(struct history_service *service, const struct hi
 
 static void wait_a_moment(struct history_service *service, const struct answer *answer)
 {
-	const int64_t until_ns = clock_real_ns() + WAIT_NS;
+	const int64_t until_ns = clock_mono_ns() + WAIT_NS;
 	const struct timespec until = { until_ns / NSEC_PER_SEC, until_ns % NSEC_PER_SEC };
 
 	if (service->reading_ns && clock_mono_ns() - service->reading_ns > SLOW_NS)
@@ -246,14 +246,19 @@ int moment_page(struct history_service *service, const struct http_request *requ
 int history_service_new(const char *path, struct history_service **ret_service)
 {
 	struct history_service *service = calloc(1, sizeof(*service));
+	pthread_condattr_t attributes;
 	int r;
 
 	if (!service)
 		return -ENOMEM;
 	service->path = strdup(path);
 	pthread_mutex_init(&service->lock, NULL);
-	pthread_cond_init(&service->asked, NULL);
-	pthread_cond_init(&service->done, NULL);
+	/* A wall clock that is set must hold up no page. */
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&service->asked, &attributes);
+	pthread_cond_init(&service->done, &attributes);
+	pthread_condattr_destroy(&attributes);
 	r = service->path ? thread_start(STACK_BYTES, history_thread, service, &service->thread) : -ENOMEM;
 	if (r < 0) {
 		free(service->path);

@@ -164,8 +164,9 @@ static int answer_history(struct store_reader *reader, const int64_t n[static HT
 static int answer_moment(struct store_reader *reader, int64_t at, struct history_text *text)
 {
 	struct snapshot *snapshot;
+	int64_t when_ns = MIN(when_of(at, clock_real_ns()), INT64_MAX - NSEC_PER_MSEC);
 	/* Pages tell times to the millisecond: this is the whole one. */
-	int r = store_moment(reader, when_of(at, clock_real_ns()) + NSEC_PER_MSEC - 1, &snapshot);
+	int r = store_moment(reader, when_ns + NSEC_PER_MSEC - 1, &snapshot);
 
 	if (r < 0)
 		return r;

@@ -31,7 +31,7 @@ static bool parse_when(const struct http_request *request, const char *name, int
 	*ret_when = otherwise;
 	if (!text)
 		return true;
-	if (parse_duration_ns(text, ret_when) == 0 && *ret_when >= 0) {
+	if (parse_duration_ns(text, ret_when) == 0 && *ret_when <= clock_real_ns()) {
 		*ret_when = -*ret_when;
 		return true;
 	}

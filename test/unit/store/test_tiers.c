@@ -139,11 +139,11 @@ static void test_bounded(_unused_ void **state)
 	fixture_free(s);
 }
 
-static uint32_t exits_of(struct database *database, uint32_t tier)
+/* In the order in which they came. */
+static void each_frame(struct database *database, uint32_t tier, void (*see)(const struct block *block))
 {
 	struct stored_layout layout;
 	struct stored_block *blocks;
-	uint32_t exits = 0;
 	size_t n, size;
 	void *data;
 
@@ -159,12 +159,78 @@ static uint32_t exits_of(struct database *database, uint32_t tier)
 		assert_int_equal(database_get(database, blocks[i].id, &data, &size), 0);
 		assert_int_equal(block_read(fields, &layout, data, size, &block), 0);
 		free(data);
-		while (block_next(block))
-			exits += block_rows(block, STORE_EXITED);
+		while (block_next(block)) {
+			int64_t real_ns = (int64_t)block_row(block, STORE_NODE, 0)[0];
+
+			assert_true(real_ns >= blocks[i].real_first_ns && real_ns <= blocks[i].real_last_ns);
+			see(block);
+		}
+		assert_int_equal(block_error(block), 0);
 		block_free(block);
 		layout_done(&layout);
 	}
 	free(blocks);
+}
+
+enum { CLOCK_STEPS = 5, CLOCK_SECONDS = 100 };
+static const int64_t clock_steps[CLOCK_STEPS] = { 0, -3600 * SECOND, 365 * 86400 * SECOND, -1,
+						  -366 * 86400 * SECOND };
+static int64_t began_real_ns, began_boot_ns;
+static unsigned seen;
+
+static void see_time(const struct block *block)
+{
+	const uint64_t *row = block_row(block, STORE_NODE, 0);
+	int64_t real_ns = began_real_ns + (seen + 1) * SECOND, boot_ns = began_boot_ns + (seen + 1) * SECOND;
+
+	for (unsigned i = 0; i <= seen / CLOCK_SECONDS; i++)
+		real_ns += clock_steps[i];
+	assert_int_equal((int64_t)row[0], real_ns);
+	assert_int_equal((int64_t)row[1], boot_ns);
+	seen++;
+}
+
+/* A wall clock that is set back and forth drops nothing, and each snapshot has the time that it had. */
+static void test_clock_is_set(_unused_ void **state)
+{
+	const struct tiers_settings settings = { .max_bytes = 64 * MIB, .frames = { 1000, 1000, 1000 } };
+	struct database *database = open_store("clock.db");
+	struct snapshot *s = fixture_small();
+	struct frame_mark mark = { 0 };
+	struct tiers_figures figures;
+	struct tiers *tiers;
+
+	assert_string_equal(fields[STORE_NODE].list[0].column->name, "real_ns");
+	assert_string_equal(fields[STORE_NODE].list[1].column->name, "boot_ns");
+	began_real_ns = s->real_ns;
+	began_boot_ns = s->boot_ns;
+	assert_int_equal(tiers_new(database, fields, &settings, &tiers), 0);
+	for (unsigned i = 0; i < CLOCK_STEPS; i++) {
+		s->real_ns += clock_steps[i];
+		add_seconds(tiers, s, CLOCK_SECONDS, &mark);
+	}
+	assert_int_equal(tiers_flush(tiers), 0);
+	tiers_figures(tiers, &figures);
+	tiers_free(tiers);
+	assert_int_equal(figures.lost + figures.dropped, 0);
+	each_frame(database, 0, see_time);
+	assert_int_equal(seen, CLOCK_STEPS * CLOCK_SECONDS);
+	assert_int_equal(frames_of(database, 1), CLOCK_STEPS * CLOCK_SECONDS / 10);
+	database_close(database);
+	fixture_free(s);
+}
+
+static uint32_t exits;
+
+static void see_exits(const struct block *block)
+{
+	exits += block_rows(block, STORE_EXITED);
+}
+
+static uint32_t exits_of(struct database *database, uint32_t tier)
+{
+	exits = 0;
+	each_frame(database, tier, see_exits);
 	return exits;
 }
 
@@ -232,9 +298,8 @@ static void test_too_many_exits(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paces),
-		cmocka_unit_test(test_bounded),
-		cmocka_unit_test(test_exits_of_all_paces),
+		cmocka_unit_test(test_paces),          cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_clock_is_set),   cmocka_unit_test(test_exits_of_all_paces),
 		cmocka_unit_test(test_too_many_exits),
 	};
 
