@@ -118,6 +118,7 @@ def test_a_driver_that_hangs_makes_numbers_old_and_the_screen_no_slower():
         screen.shows("ok")
         agent.fault("hang: while, functions: nvmlDeviceGetPowerUsage")
         screen.shows("stale ", "No new data")
+        screen.has_line(r" *0 H100 .* stale \d")
         screen.keys("2")
         screen.shows("WORKLOAD")
         screen.keys("q")
@@ -145,7 +146,7 @@ def test_released():
     with Agent() as agent, terminal(agent, "top") as screen:
         screen.shows("ok")
         equal(agent.cli("release").returncode, 0)
-        screen.shows("RELEASED")
+        screen.has_line(r" *0 H100 .* RELEASED ")
         equal(agent.cli("resume").returncode, 0)
         screen.shows("ok", without=["RELEASED"])
 

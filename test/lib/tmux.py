@@ -2,6 +2,7 @@
 """A program on a terminal that is looked at: tmux, with a server of its own."""
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -69,6 +70,10 @@ class Terminal:
             return wait_for(looked, f"{texts} without {without}")
         except AssertionError as why:
             raise AssertionError(f"{why} on:\n{self.screen()}") from why
+
+    def has_line(self, pattern):
+        """Waits until a line begins so."""
+        wait_for(lambda: any(re.match(pattern, line) for line in self.lines()), f"a line {pattern}")
 
     def status(self):
         """Of the program, which ends."""

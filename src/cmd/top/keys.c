@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/process_id.h"
 #include "base/text.h"
 #include "cmd/top/draw.h"
 #include "cmd/top/signals.h"
@@ -96,11 +97,25 @@ static void key_last(struct top *top)
 
 /* ---- a process ---- */
 
+/*
+ * What the row's PID is of on this machine; 0: of nothing, or of a process that has started since the row's
+ * was first seen, and so is another one.
+ */
+static uint64_t start_of(const struct top *top, const struct row *row)
+{
+	const struct host_process *host = sample_process(top->sample, top->process.pid);
+	int64_t boot_real_ns = clock_real_ns() - clock_boot_ns();
+
+	if (!host || !row->process ||
+	    boot_real_ns + process_boot_ns(host->start_ticks) > row->process->first_real_ns + NSEC_PER_SEC)
+		return 0;
+	return host->start_ticks;
+}
+
 /* False: no process is selected. */
 static bool choose_process(struct top *top)
 {
 	const struct row *row = top_selected(top);
-	const struct host_process *host;
 
 	if (top->rows_tab != TAB_PROCESSES || !row || !row->object || !top_view(top)->selected_id) {
 		top_say(top, "select a process first: Up and Down in the list of processes");
@@ -108,8 +123,7 @@ static bool choose_process(struct top *top)
 	}
 	top->process = (struct chosen_process){ .pid = (uint32_t)json_integer_value(
 							json_object_get(row->object, "pid")) };
-	host = sample_process(top->sample, top->process.pid);
-	top->process.start_ticks = host ? host->start_ticks : 0;
+	top->process.start_ticks = start_of(top, row);
 	snprintf(top->process.first_seen, sizeof(top->process.first_seen), "%s",
 		 text_member(row->object, "first_seen"));
 	snprintf(top->process.uuid, sizeof(top->process.uuid), "%s", text_member(row->object, "uuid"));

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/process_id.h"
 #include "base/text.h"
 #include "cmd/top/draw.h"
 #include "cmd/top/keys.h"
@@ -345,6 +346,25 @@ static void conditions_compare_in_the_columns_unit(_unused_ void **state)
 	end();
 }
 
+/* Instances after their GPU, as in the snapshot, with the states that it has. */
+static void a_table_has_every_gpu(_unused_ void **state)
+{
+	const struct snapshot *s;
+	unsigned instances = 0;
+
+	begin("small");
+	press('b');
+	top_make_rows(&top);
+	s = top.sample->snapshot;
+	assert_int_equal(top.rows.n, s->entities_n);
+	for (uint32_t i = 0; i < s->entities_n; i++) {
+		assert_ptr_equal(top.rows.list[i].entity, &s->entities[i]);
+		instances += top.rows.list[i].parent != NULL;
+	}
+	assert_true(instances > 0);
+	end();
+}
+
 static void first_pid(uint32_t pid)
 {
 	top_make_rows(&top);
@@ -366,6 +386,17 @@ static void rows_are_sorted(_unused_ void **state)
 	press('r');
 	first_pid(1001);
 	end();
+}
+
+static struct process *process_of(json_int_t pid)
+{
+	struct snapshot *s = top.sample->snapshot;
+
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		if (s->processes[i].id.pid == pid)
+			return &s->processes[i];
+	fail();
+	return NULL;
 }
 
 /* What is selected stays so, though its row moves; an end of it selects nobody else's row for a signal. */
@@ -396,6 +427,22 @@ static void selection_follows_its_row(_unused_ void **state)
 	press('k');
 	assert_int_equal(top.mode, MODE_TABLE);
 	assert_non_null(strstr(top.message, "is not one of this machine's"));
+	/* It is, and there since before it was seen; then its PID is of one that came later. */
+	for (int64_t later_ns = NSEC_PER_SEC; later_ns >= -2 * NSEC_PER_SEC; later_ns -= 3 * NSEC_PER_SEC) {
+		struct host_process host = { .pid = (uint32_t)pid,
+					     .start_ticks = process_ticks((uint64_t)clock_boot_ns()) };
+		struct host_process *before = top.sample->processes;
+		uint32_t n = top.sample->processes_n;
+
+		process_of(pid)->first_real_ns = clock_real_ns() + later_ns;
+		top.sample->processes = &host;
+		top.sample->processes_n = 1;
+		press('k');
+		assert_int_equal(top.mode, later_ns > 0 ? MODE_SIGNALS : MODE_TABLE);
+		top.mode = MODE_TABLE;
+		top.sample->processes = before;
+		top.sample->processes_n = n;
+	}
 	press(KEY_CODE_ENTER);
 	assert_int_equal(top.mode, MODE_PROCESS);
 	assert_non_null(strstr(draw(100, 30), "Process "));
@@ -561,6 +608,7 @@ int main(void)
 		cmocka_unit_test(many_gpus_fit),
 		cmocka_unit_test(rows_are_filtered),
 		cmocka_unit_test(conditions_compare_in_the_columns_unit),
+		cmocka_unit_test(a_table_has_every_gpu),
 		cmocka_unit_test(rows_are_sorted),
 		cmocka_unit_test(selection_follows_its_row),
 		cmocka_unit_test(groups_have_headings),
