@@ -82,6 +82,10 @@ def test_flags_are_variables():
         contains(agent.log(), "DCGM_EXPORTER_KUBERNETES")
 
 
+XIDS = ("cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n  - {model: h100-sxm}\nxids:\n  - {xid: 31, gpu: 0, at: 1s, every: 2s}\n"
+        "  - {xid: 74, gpu: 1, at: 1s, every: 2s}\n")
+
+
 def test_what_it_counts_in_windows():
     """Clock events, by reading; XIDs, by code."""
     with Exporter("--exporter-listen", "127.0.0.1:0", scenario="sick") as agent:
@@ -90,6 +94,12 @@ def test_what_it_counts_in_windows():
         for labels in re.findall(r"^DCGM_EXP_CLOCK_EVENTS_COUNT\{(.*)\} \d+$", page, re.M):
             assert re.search(r'clock_event="(gpu_idle|clocks_setting|power_cap|hw_slowdown|sync_boost|sw_thermal|hw_thermal|hw_power_brake|display_clocks)"',
                              labels), labels
+    with Exporter("--exporter-listen", "127.0.0.1:0", scenario=XIDS) as agent:
+        def counted():
+            page = agent.get("/metrics/dcgm").text
+            rows = re.findall(r'^DCGM_EXP_XID_ERRORS_COUNT\{gpu="(\d)".*,window_size_in_ms="300000",xid="(\d+)"\} (\d+)$', page, re.M)
+            return [row[:2] for row in rows if int(row[2]) > 1]
+        wait_for(lambda: counted() == [("0", "31"), ("1", "74")], "each GPU's XID to be counted twice")
 
 
 def test_each_link_has_its_throughput():
