@@ -165,8 +165,8 @@ const struct command commands[] = {
 		   "up, and serves\n"
 		   "Prometheus and OpenMetrics, the DCGM exporter's names, GPUs by container for "
 		   "collectors of\n"
-		   "clusters, JSON, and atop's protocol. SIGHUP reloads the configuration, SIGTERM ends "
-		   "it." },
+		   "clusters, JSON, a web page (http.listen), and atop's protocol. SIGHUP reloads the\n"
+		   "configuration, SIGTERM ends it." },
 	{ .name = "gpus",
 	  .run = show_main,
 	  .use = USE_READ | USE_ROWS,

@@ -11,10 +11,10 @@ const PERIOD_MS = 1000;
 const HIDDEN_PERIOD_MS = 10000;
 /** How long events may be silent; the agent gives a sign of life each two seconds. */
 const SILENCE_MS = 6000;
-/** After events have failed, how long documents are asked for before they are tried again. */
+/** After events have failed, how long documents are asked for before they are tried again; and when one that is not there is asked for again. */
 const RETRY_MS = 10000;
 
-/** @typedef {{name: string, document: any, problem: string | null}} Page */
+/** @typedef {{name: string, document: any, problem: string | null, later: number}} Page later: not asked for before, by performance.now() */
 /** @typedef {{page: string, start?: boolean, more?: boolean, changes: [(string | number)[], any][]}} Change */
 
 export class Data {
@@ -46,7 +46,7 @@ export class Data {
                 this.pages.delete(name);
         for (const name of names)
             if (!this.pages.has(name))
-                this.pages.set(name, { name, document: null, problem: null });
+                this.pages.set(name, { name, document: null, problem: null, later: 0 });
         this.restart();
     }
 
@@ -166,7 +166,10 @@ export class Data {
 
     /** @param {Page} page */
     async fetch(page) {
+        if (performance.now() < page.later)
+            return;
         const reply = await fetch(`api/v1/${page.name}`, { cache: "no-store" });
+        page.later = reply.status === 404 ? performance.now() + RETRY_MS : 0;
         page.document = reply.ok ? await reply.json() : null;
         page.problem = reply.ok ? null : (await reply.text()).trim();
     }

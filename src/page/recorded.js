@@ -6,21 +6,23 @@ import { SERIES } from "./history.js";
 const AT_ONCE = 5;
 /** Beyond so many GPUs one point in ten seconds is enough. */
 const GPUS_EACH_SECOND = 8;
-const AGAIN_MS = 300;
-const TRIES = 40;
+/** By status, when to ask again: it is being read; nothing is recorded yet, as in the first ten seconds. */
+const AGAIN_MS = new Map([[202, 300], [404, 5000]]);
+const PATIENCE_MS = 30000;
 
 /**
  * @param {string} address
  * @returns {Promise<any>} null: the recording does not say
  */
 async function ask(address) {
-    for (let i = 0; i < TRIES; i++) {
-        const reply = await fetch(address, { cache: "no-store" });
-        if (reply.status !== 202)
+    for (const end = performance.now() + PATIENCE_MS;;) {
+        const reply = await fetch(address, { cache: "no-store" }), again = AGAIN_MS.get(reply.status);
+        if (!again)
             return reply.ok ? reply.json() : null;
-        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+        if (performance.now() > end)
+            return null;
+        await new Promise((resolve) => setTimeout(resolve, again));
     }
-    return null;
 }
 
 /**

@@ -286,6 +286,8 @@ int http_new(sd_event *event, const struct http_config *config, struct http **re
 		http->config.max_connections = DEFAULT_CONNECTIONS;
 	if (!http->config.timeout_s)
 		http->config.timeout_s = DEFAULT_TIMEOUT_S;
+	if (!http->config.stream_bytes)
+		http->config.stream_bytes = STREAM_BYTES;
 	http->config.hosts = http->hosts = strdup(config->hosts ? config->hosts : "");
 	if (!http->hosts) {
 		free(http);

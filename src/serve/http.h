@@ -127,6 +127,7 @@ struct http_config {
 	/* Changes whenever cached pages are outdated (sequence number of the newest snapshot). Any thread. */
 	uint64_t (*generation)(void *userdata);
 	bool streams;
+	size_t stream_bytes; /* of events that viewers have not read yet (stream.h); default STREAM_BYTES */
 	unsigned max_connections; /* default 128 */
 	unsigned timeout_s; /* idle connections, default 30 */
 	void (*round)(void *userdata); /* called on the HTTP thread after each of its rounds; may be NULL */

@@ -14,6 +14,8 @@ enum { BLOCK_BYTES = 16 << 10 };
 /* Events for any number of viewers. */
 struct frame {
 	unsigned holders;
+	struct streams *streams;
+	size_t counted; /* in streams->bytes */
 	struct strbuf text;
 };
 
@@ -31,21 +33,30 @@ struct stream_viewer {
 	struct stream_viewer *next;
 };
 
-static struct frame *frame_new(void)
+static struct frame *frame_new(struct streams *streams)
 {
 	struct frame *frame = calloc(1, sizeof(*frame));
 
 	if (!frame)
 		return NULL;
 	frame->holders = 1;
+	frame->streams = streams;
 	strbuf_init(&frame->text, 0);
 	return frame;
+}
+
+/* Its text is whole. */
+static void frame_count(struct frame *frame)
+{
+	frame->counted = frame->text.len;
+	frame->streams->bytes += frame->counted;
 }
 
 static void frame_unref(struct frame *frame)
 {
 	if (!frame || --frame->holders > 0)
 		return;
+	frame->streams->bytes -= frame->counted;
 	strbuf_done(&frame->text);
 	free(frame);
 }
@@ -60,13 +71,21 @@ static void resume(struct stream_viewer *viewer)
 	MHD_resume_connection(viewer->connection);
 }
 
+static bool does_not_read(const struct stream_viewer *viewer)
+{
+	const struct http *http = viewer->http;
+
+	return viewer->queued == STREAM_QUEUE ||
+	       (viewer->queued > 0 && http->streams.bytes > http->config.stream_bytes);
+}
+
 static void give(struct stream_viewer *viewer, struct frame *frame)
 {
 	struct streams *streams = &viewer->http->streams;
 
 	if (viewer->ended)
 		return;
-	if (viewer->queued == STREAM_QUEUE) {
+	if (does_not_read(viewer)) {
 		viewer->ended = true;
 		atomic_fetch_add(&streams->dropped, 1);
 		conns_drop_page(&viewer->http->conns, viewer);
@@ -148,7 +167,7 @@ static bool can_be_looked_at(const struct http_route *route, unsigned i)
 	       strncmp(route->path, STREAM_PAGES, strlen(STREAM_PAGES)) == 0;
 }
 
-/* Bits of the routes that a list names; 0: it has one that there is not, or none. */
+/* Bits of the routes that a list names; 0: it has one that there is not, or none, or too many. */
 static uint64_t topics_of(const struct http *http, const char *pages)
 {
 	uint64_t topics = 0;
@@ -169,7 +188,7 @@ static uint64_t topics_of(const struct http *http, const char *pages)
 		topics |= found;
 		pages += n + (pages[n] == ',');
 	}
-	return topics;
+	return __builtin_popcountll(topics) <= STREAM_PAGES_MAX ? topics : 0;
 }
 
 static struct stream_viewer *viewer_new(struct http *http, struct MHD_Connection *connection,
@@ -190,7 +209,6 @@ static struct stream_viewer *viewer_new(struct http *http, struct MHD_Connection
 	http->streams.viewers = viewer;
 	http->streams.n++;
 	atomic_store(&http->streams.open, http->streams.n);
-	http->streams.next_ns = 0;
 	for (unsigned i = 0; i < STREAM_TOPICS; i++)
 		http->streams.topics[i].viewers += topics >> i & 1;
 	return viewer;
@@ -215,7 +233,7 @@ const char *streams_open(struct http *http, struct MHD_Connection *connection, s
 
 	*ret_status = topics ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_BAD_REQUEST;
 	if (!topics)
-		return "400 bad request: pages= must be names of /api/v1, as in pages=gpus,node\n";
+		return "400 bad request: pages= must be up to 4 names of /api/v1, as in pages=gpus,node\n";
 	if (http->streams.n >= MIN((unsigned)STREAM_VIEWERS, http->config.max_connections / 2))
 		return "503 service unavailable: too many look at pages; ask for the pages themselves\n";
 	viewer = viewer_new(http, connection, conn, topics);
@@ -259,11 +277,12 @@ static void add_absent(struct strbuf *out, const char *name, const struct strbuf
 }
 
 /* Events of what is on a page now, from @old or else from nothing. NULL: no memory. */
-static struct frame *make_frame(const char *name, const struct strbuf *old, const struct page *page)
+static struct frame *make_frame(struct streams *streams, const char *name, const struct strbuf *old,
+				const struct page *page)
 {
 	const struct delta_text nothing = { 0 }, a = { old->data, old->len },
 				b = { page->body.data, page->body.len };
-	struct frame *frame = frame_new();
+	struct frame *frame = frame_new(streams);
 
 	if (!frame)
 		return NULL;
@@ -278,6 +297,7 @@ static struct frame *make_frame(const char *name, const struct strbuf *old, cons
 		frame_unref(frame);
 		return NULL;
 	}
+	frame_count(frame);
 	return frame;
 }
 
@@ -309,13 +329,13 @@ static void show_page(struct http *http, unsigned i, const struct page *page)
 	static const struct strbuf nothing;
 	struct stream_topic *topic = &http->streams.topics[i];
 	const char *name = http->config.routes[i].path + strlen(STREAM_PAGES);
-	struct frame *changes = make_frame(name, &topic->text, page), *all = NULL;
+	struct frame *changes = make_frame(&http->streams, name, &topic->text, page), *all = NULL;
 
 	if (page->status == MHD_HTTP_OK || !topic->absent)
 		give_to_all(http, i, changes, false);
 	topic->absent = page->status != MHD_HTTP_OK;
 	if (has_fresh(&http->streams, i))
-		all = make_frame(name, &nothing, page);
+		all = make_frame(&http->streams, name, &nothing, page);
 	give_to_all(http, i, all, true);
 	frame_unref(changes);
 	frame_unref(all);
@@ -345,7 +365,7 @@ static void beat(struct streams *streams, int64_t now_ns)
 		if (now_ns - v->told_ns < STREAM_BEAT_NS)
 			continue;
 		if (!frame) {
-			frame = frame_new();
+			frame = frame_new(streams);
 			if (!frame)
 				return;
 			strbuf_adds(&frame->text, "event: beat\ndata: {}\n\n");

@@ -4,10 +4,11 @@
  * them (delta.h). A page is asked for, and its changes found, once a round for all of its viewers.
  *
  * Invariants
- *  1. A round costs at most 2 % of a core: after one that took a while there is none for STREAM_REST
- *     times that while.
- *  2. An event lies in memory once, whoever is still to be sent it. A viewer with STREAM_QUEUE of them
- *     that it has not read is closed, and counted; its browser comes again.
+ *  1. Rounds take at most 2 % of a core: after one that took a while there is none for STREAM_REST
+ *     times that while, whoever comes or goes.
+ *  2. Events lie in memory once, whoever is still to be sent them. A viewer is closed, and counted, when it
+ *     has STREAM_QUEUE of them that it has not read, or one, while all together are longer than
+ *     http_config.stream_bytes; its browser comes again.
  *  3. At most half of the connections are viewers, and never more than STREAM_VIEWERS: others are told
  *     503, and ask for the pages themselves.
  *  4. A viewer whose pages do not change is sent a sign of life each STREAM_BEAT_NS.
@@ -31,6 +32,8 @@ struct stream_viewer;
 enum {
 	STREAM_VIEWERS = 64,
 	STREAM_QUEUE = 8,
+	STREAM_PAGES_MAX = 4, /* of a viewer: a round does not fill its queue */
+	STREAM_BYTES = 32 << 20, /* http_config.stream_bytes unless given */
 	STREAM_TOPICS = 64, /* routes that can be looked at: the first ones */
 	STREAM_REST = 49, /* a round's time, and 49 times that without one: 2 % */
 	STREAM_ROUND_MS = 100, /* how often it is looked for news */
@@ -50,6 +53,7 @@ struct streams {
 	unsigned n;
 	atomic_uint open; /* the same, for other threads */
 	struct stream_topic topics[STREAM_TOPICS];
+	size_t bytes; /* of events that are still to be read */
 	int64_t next_ns; /* of the next round, at the earliest */
 	atomic_uint_fast64_t dropped;
 };

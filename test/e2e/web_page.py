@@ -196,11 +196,14 @@ def test_what_is_shown_is_the_document():
 
 
 def test_charts_begin_before_the_page_was_opened_where_it_is_recorded():
-    with tempfile.TemporaryDirectory() as tmp, Agent("--recording-path", f"{tmp}/r.gsr") as agent:
+    """Also where it was opened before anything was recorded: then the agent is asked again."""
+    asked = "performance.getEntriesByType('resource').filter(e => e.name.includes('api/v1/history'))"
+    with tempfile.TemporaryDirectory() as tmp, Agent("--recording-path", f"{tmp}/r.gsr") as agent, open_page(agent) as early:
         def recorded():
             reply = agent.get("/api/v1/history?metric=power_watts&since=15m&step=1s")
             return reply.status == 200 and sum(v is not None for v in reply.json()["series"][0]["values"]) > 5
         wait_for(recorded, "a recording", seconds=120)
+        early.wait(f"{asked}.some(e => e.responseStatus === 200)", "the page to get what was recorded")
         with open_page(agent, "#charts") as page:
             page.wait("globalThis.gpusonde?.recorded && gpusonde.history.n > 5 && gpusonde.history.time(gpusonde.history.first) < performance.timeOrigin", "what was before")
             uuid = agent.get("/api/v1/gpus").json()["gpus"][0]["uuid"]
@@ -233,6 +236,17 @@ def test_documents_are_asked_for_where_events_do_not_come():
         page.wait("gpusonde.data.polls > 1", "the page to ask")
         before = page.text("#age")
         page.wait(f"document.querySelector('#age').innerText !== {before!r}", "the page to go on")
+
+
+def test_a_document_that_is_not_there_is_asked_for_less_often():
+    with Agent("--trace-enabled", "no") as agent, open_page(agent) as page:
+        page.wait("document.querySelectorAll('.card').length === 8", "eight cards")
+        page.send("Network.setBlockedURLs", urls=["*/api/v1/stream*"])
+        page.ask("location.hash = '#findings'")
+        page.wait("gpusonde.data.polls > 5", "the page to ask")
+        asked = page.ask("performance.getEntriesByType('resource').filter(e => e.name.endsWith('/findings')).length")
+        assert 1 <= asked <= 2, asked
+        contains(page.text("main"), "trace.analysis")
 
 
 def main():

@@ -34,18 +34,19 @@ static int page(const struct http_request *request, struct http_reply *reply, vo
 	return 0;
 }
 
-/* JSON of which a number changes with each generation, and a text of page_bytes, if that is a MiB. */
+/* JSON of which a number changes with each generation, and from LONG_TEXT_BYTES on a text of page_bytes. */
 static int numbers(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	struct server *s = userdata;
 	unsigned long long n = atomic_load(&s->generation);
+	size_t bytes = atomic_load(&s->page_bytes);
 
 	atomic_fetch_add(&s->renders, 1);
 	strbuf_addf(&reply->body,
 		    "{\"n\":%llu,\"same\":\"a text that stays as it is, and is not sent again\",\"text\":\"",
 		    n);
-	for (size_t i = 0; i < atomic_load(&s->page_bytes); i++)
-		strbuf_addc(&reply->body, (char)('a' + (atomic_load(&s->page_bytes) < 1 << 20 ? 0 : n % 20)));
+	for (size_t i = 0; i < bytes; i++)
+		strbuf_addc(&reply->body, (char)('a' + (bytes < LONG_TEXT_BYTES ? 0 : n % 20)));
 	strbuf_adds(&reply->body, "\"}\n");
 	return 0;
 }
@@ -158,6 +159,8 @@ static const struct http_route routes[] = {
 	{ .path = "/api/v1/numbers", .methods = HTTP_GET, .handle = numbers },
 	{ .path = "/api/v1/missing", .methods = HTTP_GET, .handle = missing },
 	{ .path = "/api/v1/broken", .methods = HTTP_GET, .handle = empty },
+	{ .path = "/api/v1/fourth", .methods = HTTP_GET, .handle = missing },
+	{ .path = "/api/v1/fifth", .methods = HTTP_GET, .handle = missing },
 	{ .path = "/api/v1/stream",
 	  .methods = HTTP_GET,
 	  .variant = never_cached,
@@ -201,6 +204,7 @@ struct server *server_start(unsigned max_connections)
 		.max_connections = max_connections,
 		.hosts = "x, host",
 		.streams = true,
+		.stream_bytes = STREAM_UNREAD_BYTES,
 	};
 	int fds[ADDRESS_MAX];
 	unsigned n;
@@ -214,6 +218,7 @@ struct server *server_start(unsigned max_connections)
 	assert_int_equal(sd_event_new(&s->event), 0);
 	assert_int_equal(http_new(s->event, &config, &s->http), 0);
 	assert_int_equal(listen_tcp_text("127.0.0.1:0", fds, &n), 0);
+	s->listen_fd = fds[0];
 	s->port = listen_port(fds[0]);
 	assert_int_equal(http_listen_fd(s->http, fds[0]), 0);
 	assert_int_equal(http_listen_unix(s->http, s->socket, 0660), 0);

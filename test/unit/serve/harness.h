@@ -13,7 +13,11 @@
 #include "base/strbuf.h"
 #include "serve/http.h"
 
-enum { PATIENCE_MS = 20000 };
+enum {
+	PATIENCE_MS = 20000,
+	LONG_TEXT_BYTES = 16 << 10, /* of page_bytes: with each generation much of /api/v1/numbers changes */
+	STREAM_UNREAD_BYTES = 256 << 10, /* http_config.stream_bytes */
+};
 #define PART_AGE_NS (300 * NSEC_PER_MSEC)
 
 struct server {
@@ -22,6 +26,7 @@ struct server {
 	int control_fd;
 	atomic_bool unlistened;
 	pthread_t thread;
+	int listen_fd; /* the server's, for options that its connections inherit */
 	unsigned port;
 	char folder[64]; /* temporary; its socket is "s" */
 	char socket[80];
@@ -34,7 +39,8 @@ struct server {
  * Routes: /page cached, two variants by ?v=; /big the same in page_bytes; /echo uncached; /fail; /empty;
  * /do POST, local only; /part with a manner: cached, its first ?keep= bytes are sent, made again after
  * PART_AGE_NS; /sour the same, and fails; /any takes every method;
- * /api/v1/numbers, JSON; /api/v1/missing, 404; /api/v1/broken, no JSON; /api/v1/stream, events of these.
+ * /api/v1/numbers, JSON; /api/v1/missing, fourth and fifth, 404; /api/v1/broken, no JSON; /api/v1/stream,
+ * events of these.
  */
 struct server *server_start(unsigned max_connections);
 void server_stop(struct server *server);

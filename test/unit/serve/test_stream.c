@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "harness.h"
 #include "serve/address.h"
+#include "serve/stream.h"
 
 enum { CONNECTIONS = 8 };
 
@@ -46,8 +47,7 @@ static int look_at(const char *pages)
 /* Reads into `got` until @text is in it. */
 static void read_until(int fd, const char *text)
 {
-	/* After a round that a sanitizer makes slow the server rests for long. */
-	int64_t end_ns = clock_mono_ns() + 4 * PATIENCE_MS * NSEC_PER_MSEC;
+	int64_t end_ns = clock_mono_ns() + PATIENCE_MS * NSEC_PER_MSEC;
 
 	while (!got.data || !strstr(got.data, text)) {
 		char piece[65536];
@@ -99,8 +99,11 @@ static void test_what_is_no_json_is_not_sent(_unused_ void **state)
 
 static void test_names_must_be_pages(_unused_ void **state)
 {
-	static const char *const names[] = { "",       "nothing", "numbers,nothing", ",",
-					     "stream", "number",  "numberss" };
+	static const char *const names[] = {
+		"",       "nothing", "numbers,nothing", ",",
+		"stream", "number",  "numberss",        "numbers,missing,broken,fourth,fifth"
+	};
+	int fd;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		char request[128];
@@ -109,6 +112,10 @@ static void test_names_must_be_pages(_unused_ void **state)
 			 names[i]);
 		assert_int_equal(ask(server, request, &got), 400);
 	}
+	fd = look_at("numbers,missing,broken,fourth");
+	strbuf_reset(&got);
+	read_until(fd, "HTTP/1.1 200");
+	close(fd);
 }
 
 static void test_one_rendering_for_all(_unused_ void **state)
@@ -161,27 +168,43 @@ static void test_half_of_the_connections(_unused_ void **state)
 	wait_for_streams(0);
 }
 
-static void test_who_does_not_read_is_closed(_unused_ void **state)
+/* One viewer reads and the other does not, until that one is closed; after how many changes. */
+static unsigned changes_until_it_is_closed(size_t page_bytes)
 {
-	int64_t end_ns = clock_mono_ns() + 8 * PATIENCE_MS * NSEC_PER_MSEC;
-	int idle, other;
+	static const char whole[] = "\"]]}\n\n"; /* ends an event whose last change is the text */
+	int64_t end_ns = clock_mono_ns() + 5 * PATIENCE_MS * NSEC_PER_MSEC;
+	int small = 16 << 10, idle, other;
+	uint64_t n = 1;
 
-	atomic_store(&server->page_bytes, 1 << 20);
+	/* Little waits in the kernel. */
+	setsockopt(server->listen_fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	atomic_store(&server->page_bytes, page_bytes);
 	idle = look_at("numbers");
+	setsockopt(idle, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
 	other = look_at("numbers");
-	for (uint64_t n = 2; stats().streams_dropped == 0; n++) {
-		char text[32];
-
+	read_until(other, whole);
+	while (stats().streams_dropped == 0) {
 		assert_true(clock_mono_ns() < end_ns);
 		strbuf_reset(&got);
-		atomic_store(&server->generation, n);
-		snprintf(text, sizeof(text), "[\"n\"],%llu]", (unsigned long long)n);
-		read_until(other, text);
+		atomic_store(&server->generation, ++n);
+		read_until(other, whole);
 	}
 	assert_int_equal(stats().streams_dropped, 1);
 	wait_for_streams(1);
 	close(idle);
 	close(other);
+	return (unsigned)n;
+}
+
+static void test_who_does_not_read_is_closed(_unused_ void **state)
+{
+	assert_true(changes_until_it_is_closed(LONG_TEXT_BYTES) >= STREAM_QUEUE);
+}
+
+/* So long events that not even a queue of them may wait. */
+static void test_what_is_not_read_has_a_bound_in_bytes(_unused_ void **state)
+{
+	assert_true(changes_until_it_is_closed(8 * LONG_TEXT_BYTES) < STREAM_QUEUE);
 }
 
 int main(void)
@@ -194,6 +217,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_rendering_for_all, start, stop),
 		cmocka_unit_test_setup_teardown(test_half_of_the_connections, start, stop),
 		cmocka_unit_test_setup_teardown(test_who_does_not_read_is_closed, start, stop),
+		cmocka_unit_test_setup_teardown(test_what_is_not_read_has_a_bound_in_bytes, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
