@@ -82,6 +82,16 @@ int fd_reopen(int handle, const struct stat *st, int *ret_fd)
 	return 0;
 }
 
+int fd_open_regular(const char *path, int *ret_fd)
+{
+	_cleanup_close_ int handle = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (handle < 0 || fstat(handle, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? -EISDIR : fd_reopen(handle, &st, ret_fd);
+}
+
 static int fill(int fd, const void *data, size_t n, mode_t mode)
 {
 	ssize_t written = write_all(fd, data, n);

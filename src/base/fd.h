@@ -55,6 +55,8 @@ int fd_nonblock(int fd);
  * and never a device or a FIFO (-ENOTSUP), since opening these has side effects.
  */
 int fd_reopen(int handle, const struct stat *st, int *ret_fd);
+/* The same by its path. -EISDIR; -ENOTSUP for what else is no regular file. */
+int fd_open_regular(const char *path, int *ret_fd);
 
 /*
  * Writes all @n bytes and returns @n, or a negative errno, which includes -EAGAIN on a full non-blocking

@@ -132,6 +132,20 @@ static int check_names(const struct show_fields *fields, const json_t *rows, con
 	return 0;
 }
 
+/* As texts 9 would be more than 10 pounds. */
+static int check_values(const struct show_fields *fields, const json_t *rows)
+{
+	const char *name = field_filter_misfit(&fields->filter, rows);
+
+	if (!name)
+		return 0;
+	fprintf(stderr,
+		"gpusonde %s: --filter compares %s with what is no number: it must be one, such as 10, "
+		"1.5GiB or 10%%, or null\n",
+		fields->command, name);
+	return -EINVAL;
+}
+
 static void remove_others(const struct show_fields *fields, json_t *rows)
 {
 	for (size_t i = json_array_size(rows); i-- > 0;)
@@ -165,14 +179,12 @@ static int split_instances(json_t *document, const char *key)
 static int check_lists(const struct show_fields *fields, const json_t *rows, const struct field_list *lists[],
 		       size_t n)
 {
-	json_t *names;
+	json_t *names = NULL;
 	int r = 0;
 
 	if (json_array_size(rows) == 0)
 		return 0;
-	names = fields_names(rows);
-	if (!names)
-		return -ENOMEM;
+	r = fields_names(rows, &names);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = lists[i] ? check_names(fields, rows, names, lists[i]) : 0;
 	json_decref(names);
@@ -188,6 +200,8 @@ int show_fields_apply(const struct show_fields *fields, json_t *document, const 
 
 	if (r == 0)
 		r = check_lists(fields, rows, lists, ARRAY_SIZE(lists));
+	if (r == 0)
+		r = check_values(fields, rows);
 	if (r < 0)
 		return r;
 	remove_others(fields, rows);

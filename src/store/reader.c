@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -214,6 +215,7 @@ int store_reader_block(struct store_reader *reader, const struct stored_block *s
 static int open_folder(const char *path, char *why, size_t size, char ret_name[static STORE_NAME_MAX])
 {
 	char copy[PATH_MAX], *slash;
+	struct stat st;
 	int fd;
 
 	if (strlen(path) >= sizeof(copy)) {
@@ -226,6 +228,11 @@ static int open_folder(const char *path, char *why, size_t size, char ret_name[s
 	if (slash)
 		slash[slash == copy] = '\0';
 	fd = open(slash ? copy : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && fstatat(fd, ret_name, &st, 0) == 0 && !S_ISREG(st.st_mode)) {
+		snprintf(why, size, "it is no regular file"); /* a FIFO would be waited for */
+		closep(&fd);
+		return -ENOTSUP;
+	}
 	if (fd >= 0 && faccessat(fd, ret_name, R_OK, 0) == 0)
 		return fd;
 	snprintf(why, size, "%s%s", strerror(errno),

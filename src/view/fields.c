@@ -76,13 +76,13 @@ static int collect_names(json_t *names, const json_t *value, const char *prefix)
 
 	json_object_foreach((json_t *)value, key, inner) {
 		if (snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", key) >= FIELD_NAME_MAX)
-			continue;
+			return -EBADMSG;
 		if (json_is_object(inner))
 			r = collect_names(names, inner, name);
 		else if (!json_is_object(json_array_get(inner, 0)) && !json_object_get(names, name))
 			r = json_object_set_new(names, name, json_true());
 		if (r < 0)
-			return -ENOMEM;
+			return r == -EBADMSG ? r : -ENOMEM;
 	}
 	return 0;
 }
@@ -101,7 +101,7 @@ static bool has_members(json_t *names, const char *object)
 	return false;
 }
 
-json_t *fields_names(const json_t *rows)
+int fields_names(const json_t *rows, json_t **ret_names)
 {
 	const char *name;
 	json_t *unused;
@@ -109,19 +109,21 @@ json_t *fields_names(const json_t *rows)
 	json_t *names = json_object();
 	const json_t *row;
 	size_t i;
+	int r = names ? 0 : -ENOMEM;
 
-	json_array_foreach(rows, i, row) {
-		if (collect_names(names, row, "") < 0) {
-			json_decref(names);
-			return NULL;
-		}
+	json_array_foreach(rows, i, row)
+		r = r == 0 ? collect_names(names, row, "") : r;
+	if (r < 0) {
+		json_decref(names);
+		return r;
 	}
 	json_object_foreach_safe(names, next, name, unused)
 	{
 		if (has_members(names, name))
 			json_object_del(names, name);
 	}
-	return names;
+	*ret_names = names;
+	return 0;
 }
 
 int fields_reduce(json_t *rows, const struct field_list *list)

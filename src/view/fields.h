@@ -28,8 +28,11 @@ const json_t *field_of(const json_t *row, const char *name);
 /* As in JSON; of a list its values with blanks between them. Nothing for NULL and objects. */
 void field_add_text(const json_t *value, struct strbuf *out);
 
-/* An object whose keys are the names of all fields that a row has, as they come. NULL: no memory. */
-json_t *fields_names(const json_t *rows);
+/*
+ * An object whose keys are the names of all fields that a row has, as they come. -ENOMEM; -EBADMSG: one is
+ * longer.
+ */
+int fields_names(const json_t *rows, json_t **ret_names);
 
 /* Leaves these fields of each row, under their names; null where it has none. -ENOMEM. */
 int fields_reduce(json_t *rows, const struct field_list *list);
@@ -78,6 +81,8 @@ struct field_filter {
  */
 int field_filter_parse(const char *text, struct field_filter *ret_filter);
 bool field_filter_takes(const struct field_filter *filter, const json_t *row);
+/* The first name that is of figures in these rows and is compared with what is no number; NULL: none. */
+const char *field_filter_misfit(const struct field_filter *filter, const json_t *rows);
 
 /* ---- in what order ---- */
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Comma-separated values: RFC 4180, but for lines that end as they do on this system. */
+/*
+ * Comma-separated values: RFC 4180, but for lines that end as they do on this system. Names that users choose
+ * may have control characters: as in tables they are "?".
+ */
 #include "view/fields.h"
 
 #include <errno.h>
@@ -7,11 +10,12 @@
 
 #include "base/macro.h"
 #include "base/text.h"
+#include "view/table.h"
 
 /* Quoted where it must be. */
 static void add_quoted(struct strbuf *out, const char *text)
 {
-	if (!strpbrk(text, ",\"\n\r")) {
+	if (!strpbrk(text, ",\"")) {
 		strbuf_adds(out, text);
 		return;
 	}
@@ -26,12 +30,15 @@ static void add_quoted(struct strbuf *out, const char *text)
 
 static void add_value(struct strbuf *out, const json_t *value)
 {
-	struct strbuf text;
+	struct strbuf text, clean;
 
 	strbuf_init(&text, 0);
+	strbuf_init(&clean, 0);
 	field_add_text(value, &text);
-	add_quoted(out, text.data ? text.data : "");
-	out->failed |= text.failed;
+	text_clean(&clean, text.data ? text.data : "");
+	add_quoted(out, clean.data ? clean.data : "");
+	out->failed |= text.failed || clean.failed;
+	strbuf_done(&clean);
 	strbuf_done(&text);
 }
 
@@ -53,26 +60,28 @@ static void csv_row(struct strbuf *out, const json_t *row, const json_t *names)
 	strbuf_addc(out, '\n');
 }
 
-static json_t *names_of(const struct field_list *list)
+static int names_of(const struct field_list *list, json_t **ret_names)
 {
 	json_t *names = json_object();
 
 	for (unsigned i = 0; names && i < list->n; i++)
 		if (json_object_set_new(names, list->name[i], json_true()) < 0) {
 			json_decref(names);
-			return NULL;
+			return -ENOMEM;
 		}
-	return names;
+	*ret_names = names;
+	return names ? 0 : -ENOMEM;
 }
 
 int fields_csv(const json_t *rows, const struct field_list *list, struct strbuf *out)
 {
-	json_t *names = list ? names_of(list) : fields_names(rows);
+	json_t *names = NULL;
+	int r = list ? names_of(list, &names) : fields_names(rows, &names);
 	const json_t *row;
 	size_t i;
 
-	if (!names)
-		return -ENOMEM;
+	if (r < 0)
+		return r;
 	csv_row(out, NULL, names);
 	json_array_foreach(rows, i, row)
 		csv_row(out, row, names);

@@ -120,7 +120,7 @@ bool field_order_holds(enum field_test_kind kind, int order)
 /* What is not known is equal to null alone, and neither more nor less than anything. */
 static bool test_takes(const struct field_test *test, const json_t *value)
 {
-	bool null = STRV_EQ(test->value, "null"), takes;
+	bool null = test->kind != FIELD_HAS && STRV_EQ(test->value, "null"), takes;
 	struct strbuf text;
 
 	if (!value || null) {
@@ -142,6 +142,28 @@ static bool test_takes(const struct field_test *test, const json_t *value)
 		takes = field_order_holds(test->kind, strcmp(text.data ? text.data : "", test->value));
 	strbuf_done(&text);
 	return takes;
+}
+
+static bool is_misfit(const struct field_test *test, const char *name, const json_t *rows)
+{
+	const json_t *row;
+	size_t i;
+
+	if (test->is_number || test->kind == FIELD_HAS || STRV_EQ(test->value, "null"))
+		return false;
+	json_array_foreach(rows, i, row) {
+		if (json_is_number(field_of(row, name)))
+			return true;
+	}
+	return false;
+}
+
+const char *field_filter_misfit(const struct field_filter *filter, const json_t *rows)
+{
+	for (unsigned i = 0; i < filter->names.n; i++)
+		if (is_misfit(&filter->test[i], filter->names.name[i], rows))
+			return filter->names.name[i];
+	return NULL;
 }
 
 bool field_filter_takes(const struct field_filter *filter, const json_t *row)

@@ -766,7 +766,7 @@ def test_rows_and_columns():
             equal([gpu["gpu"] for gpu in json.loads(agent.cli("gpus", "--json", *flags).stdout)["gpus"]], indexes, flags)
         equal(re.findall(r"^ +(\d+)  ", agent.cli("gpus", "--filter", "gpu=1").stdout, re.M), ["1"], "the table's GPUs")
         for flags, words in ((["--columns", "gpu,memory_totl_bytes"], 'nothing here has a field "memory_totl_bytes": did you mean memory_total_bytes?'),
-                             (["--filter", "gpu"], "--filter cannot be"), (["--csv", "--json"], "leave one of them out"), (["--sort", "a,,b"], "--sort cannot be")):
+                             (["--filter", "gpu"], "--filter cannot be"), (["--filter", "memory_total_bytes>1 pound"], "compares memory_total_bytes with what is no number"), (["--csv", "--json"], "leave one of them out"), (["--sort", "a,,b"], "--sort cannot be")):
             out = agent.cli("gpus", *flags)
             equal((out.returncode, out.stdout), (2, ""), flags)
             contains(out.stderr, words)

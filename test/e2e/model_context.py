@@ -3,7 +3,9 @@
 """gpusonde mcp, spoken to by hand; and by the protocol's own client, where that is installed."""
 import asyncio
 import json
+import os
 import subprocess
+import tempfile
 
 from lib.e2e import GPUSONDE, PATIENCE_S, Agent, Skip, command, contains, environment, equal, run, wait_for
 
@@ -93,7 +95,11 @@ def test_what_is_wrong_is_said():
                                        ("gpus", {"filter": "x" * 5000}, "the argument filter must be a text"), ("processes", {"by": "--json"}, "--by cannot be"),
                                        ("analyze_timeline", {}, "the argument file is needed"), ("analyze_timeline", {"file": "--help"}, "./--help"),
                                        ("analyze_timeline", {"file": "--"}, "./--"), ("analyze_timeline", {"file": "/bin/true"}, "it is no timeline"),
-                                       ("analyze_timeline", {"file": "/nonexistent"}, "No such file"), ("report", {"file": "/nonexistent", "since": "never"}, "never")):
+                                       ("analyze_timeline", {"file": "/nonexistent"}, "No such file"), ("analyze_timeline", {"file": "/dev/zero"}, "it is no regular file"),
+                                       ("report", {"file": "/dev/zero"}, "it is no regular file"), ("report", {"file": 5}, "the argument file must be a path"),
+                                       ("report", {"file": ""}, "the argument file must be a path"), ("report", {"file": "x" * 5000}, "the argument file must be a path"),
+                                       ("gpus", {"x" * 59 + "\u00e9": 1}, "gpus has no argument"), ("processes", {"user": "1\n--json"}, "--user cannot be"),
+                                       ("report", {"file": "/nonexistent", "since": "never"}, "never")):
             result = server.call(tool, **arguments)
             equal(result["isError"], True, (tool, arguments))
             contains(result["content"][0]["text"], words)
@@ -107,7 +113,18 @@ def test_what_is_wrong_is_said():
             equal(server.line(line)["error"]["code"], code, line[:60])
         answers = server.line('[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":2,"method":"x"}]')
         equal([answer.get("result", answer.get("error", {}).get("code")) for answer in answers], [{}, -32601])
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        equal(len(server.line(json.dumps([ping] * 16))), 16)
+        equal(server.line(json.dumps([ping] * 17))["error"]["code"], -32600, "answers would fill the memory")
+        equal(server.line(json.dumps([[ping]]))[0]["error"]["code"], -32600, "no answer is left out")
         equal(server.ask("ping"), server.say(id=99, method="ping")["result"], "it goes on")
+
+
+def test_a_fifo_is_not_waited_for():
+    with tempfile.TemporaryDirectory() as folder, Server("--socket", "none") as server:
+        os.mkfifo(f"{folder}/fifo")
+        for tool in ("analyze_timeline", "report"):
+            contains(server.call(tool, file=f"{folder}/fifo")["content"][0]["text"], "it is no regular file")
 
 
 def test_the_protocols_own_client():

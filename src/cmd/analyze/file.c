@@ -2,7 +2,6 @@
 #include "cmd/analyze/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -422,10 +421,10 @@ int analyze_file_new(const char *path, struct analysis *analysis, uint32_t node,
 		return -ENOMEM;
 	file->analysis = analysis;
 	file->node = node;
-	file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (file->fd < 0)
-		return -errno;
-	r = timeline_reader_new(file->fd, &file->reader);
+	file->fd = -1;
+	r = fd_open_regular(path, &file->fd);
+	if (r == 0)
+		r = timeline_reader_new(file->fd, &file->reader);
 	if (r < 0)
 		return r;
 	*ret_file = TAKE_PTR(file);

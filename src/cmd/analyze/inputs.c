@@ -43,7 +43,7 @@ bool analyze_open(struct analyze_inputs *inputs)
 					 &input->file);
 
 		if (r < 0) {
-			say_of(input, strerror(-r));
+			say_of(input, r == -ENOTSUP ? "it is no regular file" : strerror(-r));
 			return false;
 		}
 	}

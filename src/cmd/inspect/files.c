@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The files that gpusonde inspect reads: the operand, or the files mapped by a process. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,20 +59,6 @@ int inspect_print_errno(const struct invocation *inv, const char *path, int erro
 	}
 	inspect_print(inv, path, strerror(-error));
 	return EXIT_FAILURE;
-}
-
-/* O_NONBLOCK: opening a FIFO does not wait for a writer. */
-static int open_regular(const char *path, int *ret_fd)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
 }
 
 static int add_file(struct inspect_files *files, const char *path, size_t path_n, int fd)
@@ -256,7 +241,7 @@ static int find_process(const struct invocation *inv, const char *text, struct i
 
 static int find_file(const struct invocation *inv, const char *path, struct inspect_files *files)
 {
-	int fd = -1, r = open_regular(path, &fd);
+	int fd = -1, r = fd_open_regular(path, &fd);
 
 	if (r < 0)
 		return inspect_print_errno(inv, path, r);

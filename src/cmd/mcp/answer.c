@@ -12,6 +12,8 @@
 static const char *const versions[] = { "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25",
 					"2026-07-28" };
 enum { STATELESS = 4, VERSIONS = ARRAY_SIZE(versions) };
+/* Messages of a list: their answers are in memory at the same time. */
+enum { BATCH_MAX = 16 };
 
 #define META "io.modelcontextprotocol/"
 #define INSTRUCTIONS                                                                                 \
@@ -154,15 +156,22 @@ static json_t *answer_request(struct request *request, const char *method)
 	return mcp_error_answer(request->id, MCP_NO_METHOD, "no such method");
 }
 
+#define NO_REQUEST "no request of JSON-RPC 2.0"
+
 /* Version 2025-03-26 lets a client send several messages as a list. */
 static json_t *answer_batch(const json_t *batch)
 {
-	json_t *answers = json_array();
+	json_t *answers;
 	const json_t *message;
 	size_t i;
 
+	if (json_array_size(batch) == 0 || json_array_size(batch) > BATCH_MAX)
+		return mcp_error_answer(NULL, MCP_INVALID_REQUEST, "a list has 1 to 16 messages");
+	answers = json_array();
 	json_array_foreach(batch, i, message) {
-		json_t *answer = json_is_array(message) ? NULL : mcp_answer(message);
+		json_t *answer = json_is_array(message) ?
+					 mcp_error_answer(NULL, MCP_INVALID_REQUEST, NO_REQUEST) :
+					 mcp_answer(message);
 
 		if (answer)
 			json_array_append_new(answers, answer);
@@ -170,9 +179,7 @@ static json_t *answer_batch(const json_t *batch)
 	if (json_array_size(answers) > 0)
 		return answers;
 	json_decref(answers);
-	return json_array_size(batch) > 0 ?
-		       NULL :
-		       mcp_error_answer(NULL, MCP_INVALID_REQUEST, "an empty list of messages");
+	return NULL;
 }
 
 json_t *mcp_answer(const json_t *message)
@@ -186,6 +193,6 @@ json_t *mcp_answer(const json_t *message)
 		return answer_batch(message);
 	if (!version || !STRV_EQ(version, "2.0") || !method ||
 	    (request.id && !json_is_string(request.id) && !json_is_integer(request.id)))
-		return mcp_error_answer(NULL, MCP_INVALID_REQUEST, "no request of JSON-RPC 2.0");
+		return mcp_error_answer(NULL, MCP_INVALID_REQUEST, NO_REQUEST);
 	return request.id ? answer_request(&request, method) : NULL; /* nothing to do at a notification */
 }

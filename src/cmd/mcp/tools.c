@@ -180,20 +180,24 @@ static int add_path(struct call *call, const char *path)
 	return add_word(call, word) ? 0 : -ENOMEM;
 }
 
+/* One that is there is never left out: the command would answer of another file. */
 static int add_operand(struct call *call, const json_t *arguments)
 {
-	const char *path = NULL, *key;
+	const json_t *operand = NULL;
+	const char *path, *key;
 	json_t *value;
 
 	json_object_foreach((json_t *)arguments, key, value)
-		if (is_operand(call->tool, key))
-			path = json_string_value(value);
+		if (is_operand(call->tool, key) && !json_is_null(value))
+			operand = value;
+	path = json_string_value(operand);
 	if (path && *path && strlen(path) <= ARGUMENT_MAX)
 		return add_path(call, path);
-	if (!call->tool->operand || !strchr(call->tool->operand, '!'))
+	if (!operand && (!call->tool->operand || !strchr(call->tool->operand, '!')))
 		return 0;
-	snprintf(call->why, sizeof(call->why), "the argument %.*s is needed: a path",
-		 (int)strcspn(call->tool->operand, "!"), call->tool->operand);
+	snprintf(call->why, sizeof(call->why), "the argument %.*s %s a path",
+		 (int)strcspn(call->tool->operand, "!"), call->tool->operand,
+		 operand ? "must be" : "is needed:");
 	return -EINVAL;
 }
 
@@ -275,6 +279,7 @@ json_t *mcp_tool_call(const char *name, const json_t *arguments)
 	if (!call.tool)
 		return NULL;
 	r = make_command(&call, arguments);
+	utf8_sanitize(call.why); /* a name may be cut within a character */
 	if (r == -EINVAL)
 		answer = result(call.why, true);
 	else if (r == 0)

@@ -57,6 +57,28 @@ static void writes_and_reads_back(_unused_ void **state)
 	assert_int_equal(files_in_dir(), 1);
 }
 
+/* Opening a device or a FIFO has side effects, and may wait. */
+static void opens_regular_files_alone(_unused_ void **state)
+{
+	char fifo[80], link[80];
+	int fd = -1;
+
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	snprintf(link, sizeof(link), "%s/link", dir);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(symlink("file", link), 0);
+	assert_int_equal(write_file_atomic(file, "a", 1, 0600), 0);
+	assert_int_equal(fd_open_regular(fifo, &fd), -ENOTSUP);
+	assert_int_equal(fd_open_regular("/dev/null", &fd), -ENOTSUP);
+	assert_int_equal(fd_open_regular(dir, &fd), -EISDIR);
+	assert_int_equal(fd, -1);
+	assert_int_equal(fd_open_regular(link, &fd), 0);
+	close(fd);
+	unlink(link);
+	assert_int_equal(fd_open_regular(link, &fd), -ENOENT);
+	unlink(fifo);
+}
+
 static void needs_room_for_the_nul(_unused_ void **state)
 {
 	char buf[4];
@@ -149,6 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writes_and_reads_back),
+		cmocka_unit_test(opens_regular_files_alone),
 		cmocka_unit_test(needs_room_for_the_nul),
 		cmocka_unit_test(reads_proc_and_relative_paths),
 		cmocka_unit_test(says_why_it_failed),

@@ -91,6 +91,46 @@ static void filters(void **state)
 		expect_taken(((const char *const[]){ "", "id", "=1", ",", "id=1,x", "!" })[i], "!");
 }
 
+static bool takes(const char *filter_text, const char *row_text)
+{
+	json_t *row = rows_of(row_text);
+	struct field_filter filter;
+	bool taken;
+
+	assert_int_equal(field_filter_parse(filter_text, &filter), 0);
+	taken = field_filter_takes(&filter, row);
+	json_decref(row);
+	return taken;
+}
+
+static void null_may_be_in_a_text(void **state)
+{
+	(void)state;
+	assert_true(takes("name~null", "{\"name\": \"a nullity\"}"));
+	assert_false(takes("name~null", "{\"name\": null}"));
+	assert_false(takes("name=null", "{\"name\": \"a nullity\"}"));
+}
+
+static void expect_misfit(const char *filter_text, const char *name)
+{
+	json_t *rows = rows_of(text);
+	struct field_filter filter;
+	const char *misfit;
+
+	assert_int_equal(field_filter_parse(filter_text, &filter), 0);
+	misfit = field_filter_misfit(&filter, rows);
+	assert_string_equal(misfit ? misfit : "", name);
+	json_decref(rows);
+}
+
+static void figures_are_compared_with_numbers(void **state)
+{
+	(void)state;
+	expect_misfit("id>1,bytes>2 pounds", "bytes");
+	expect_misfit("bytes=much", "bytes");
+	expect_misfit("bytes>1GiB,bytes!=null,bytes~07,name>b,on=true", "");
+}
+
 static void expect_order(const char *names, const char *ids)
 {
 	json_t *rows = rows_of(text);
@@ -162,6 +202,40 @@ static void writes_csv(void **state)
 	json_decref(rows);
 }
 
+/* Users choose names. */
+static void csv_has_no_control_characters(void **state)
+{
+	json_t *rows = rows_of("[{\"name\": \"\\u001b[31m,\\n\"}]");
+	struct strbuf out;
+
+	(void)state;
+	strbuf_init(&out, 0);
+	assert_int_equal(fields_csv(rows, NULL, &out), 0);
+	assert_string_equal(out.data, "name\n\"?[31m,?\"\n");
+	strbuf_done(&out);
+	json_decref(rows);
+}
+
+/* No field is left out in silence. */
+static void long_names_are_refused(void **state)
+{
+	char name[FIELD_NAME_MAX + 1];
+	json_t *rows;
+	struct strbuf out;
+
+	(void)state;
+	strbuf_init(&out, 0);
+	memset(name, 'x', sizeof(name));
+	for (size_t n = FIELD_NAME_MAX - 1; n <= FIELD_NAME_MAX; n++) {
+		name[n] = '\0';
+		rows = json_pack("[{s:i}]", name, 1);
+		assert_int_equal(fields_csv(rows, NULL, &out), n < FIELD_NAME_MAX ? 0 : -EBADMSG);
+		json_decref(rows);
+		name[n] = 'x';
+	}
+	strbuf_done(&out);
+}
+
 static void writes_tables(void **state)
 {
 	json_t *rows = rows_of(
@@ -185,9 +259,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_of_members),
 		cmocka_unit_test(filters),
+		cmocka_unit_test(null_may_be_in_a_text),
+		cmocka_unit_test(figures_are_compared_with_numbers),
 		cmocka_unit_test(sorts),
 		cmocka_unit_test(lists_are_checked),
 		cmocka_unit_test(writes_csv),
+		cmocka_unit_test(csv_has_no_control_characters),
+		cmocka_unit_test(long_names_are_refused),
 		cmocka_unit_test(writes_tables),
 	};
 
