@@ -186,10 +186,8 @@ static bool metrics_are_known(const struct history_query *query)
 static int begin_history(const struct store_reader *reader, const struct history_query *query,
 			 struct history *history)
 {
-	int64_t span_ns = query->until_ns - query->since_ns;
-
 	if (!metrics_are_known(query) || query->step_ns <= 0 || !store_time_is_sane(query->since_ns) ||
-	    !store_time_is_sane(query->until_ns) || span_ns < 0)
+	    !store_time_is_sane(query->until_ns) || query->until_ns < query->since_ns)
 		return -EINVAL;
 	if (!store_whole_span(reader, &history->recorded_first_ns, &history->recorded_last_ns))
 		return -ENOENT;
