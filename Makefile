@@ -215,9 +215,11 @@ asan: clang-deps
 	@$(MAKE) --no-print-directory variant $(ASAN)
 asan-build: clang-deps
 	@$(MAKE) --no-print-directory build-variant $(ASAN)
+TSAN = VARIANT=tsan VARIANT_CC=gcc VARIANT_ARGS="-Db_sanitize=thread" VARIANT_SUITES="$(THREAD_SUITES)"
 tsan: test-deps
-	@$(MAKE) --no-print-directory variant VARIANT=tsan VARIANT_CC=gcc VARIANT_ARGS="-Db_sanitize=thread" \
-		VARIANT_SUITES="$(THREAD_SUITES)"
+	@$(MAKE) --no-print-directory variant $(TSAN)
+tsan-build: test-deps
+	@$(MAKE) --no-print-directory build-variant $(TSAN)
 clang: clang-deps
 	@$(MAKE) --no-print-directory variant VARIANT=clang VARIANT_CC=clang VARIANT_ARGS=
 fuzz: asan-build
@@ -235,7 +237,7 @@ build-variant: configure-variant
 # Builds what these tests need, and no more.
 variant: configure-variant
 	@$(TEST_RUN) build-$(VARIANT) --build $(VARIANT_SUITES) $(TEST_ARGS)
-.PHONY: asan-build configure-variant build-variant variant
+.PHONY: asan-build tsan-build configure-variant build-variant variant
 
 C_FILES = $(shell find src sim test bench -name '*.[ch]' 2>/dev/null)
 format: clang-deps
