@@ -509,6 +509,7 @@ static int read_exporters(struct agent *agent, const struct options *options)
 		.node = text_or_empty(options_text(options, OPT_node_name)),
 		.refresh_ns = options_number(options, OPT_dcgm_refresh),
 		.strict = options_bool(options, OPT_dcgm_strict),
+		.fields = agent->dcgm_style.fields,
 	};
 
 	const char *labels = options_text(options, OPT_dcgm_labels);

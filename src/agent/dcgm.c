@@ -41,6 +41,7 @@ struct dcgm {
 	unsigned port;
 	bool fixed; /* one exporter, which is configured: its GPUs are this node's */
 	bool strict;
+	uint8_t left_out[FAMILY_NUMBERS];
 	int64_t refresh_ns, stale_after_ns;
 	char nodes[2][DCGM_NODE_MAX]; /* what this node is called */
 	struct dcgm_targets targets; /* those that are asked */
@@ -270,6 +271,7 @@ static int send_part(struct dcgm *d, uint32_t at)
 	snprintf(question.ca_file, sizeof(question.ca_file), "%s", d->ca_file);
 	question.page_cpu_ns = d->stale_after_ns / 2 / RESTS / d->targets.n;
 	memcpy(question.nodes, d->nodes, sizeof(question.nodes));
+	memcpy(question.left_out, d->left_out, sizeof(question.left_out));
 	for (uint32_t i = 0; i < question.n; i++) {
 		const struct exporter *e = &d->targets.list[at + i];
 
@@ -372,6 +374,13 @@ static void set_nodes(struct dcgm *d, const char *node)
 		d->nodes[1][0] = '\0';
 }
 
+static void choose_numbers(struct dcgm *d, const struct dcgm_fields *fields)
+{
+	for (unsigned i = 0; fields && i < GPU_METRICS; i++)
+		d->left_out[i] = !fields->rows[i].name.name;
+	d->left_out[GPU_METRICS] = fields && !fields->extras[DCGM_EXTRA_XID].name.name;
+}
+
 int dcgm_new(sd_event *event, struct model *model, const struct dcgm_config *config, struct dcgm **ret_dcgm)
 {
 	static const struct helper_ops ops = { take_answer, on_helper_lost };
@@ -391,6 +400,7 @@ int dcgm_new(sd_event *event, struct model *model, const struct dcgm_config *con
 	d->ca_file = strdup(config->ca_file ? config->ca_file : "");
 	d->reading = calloc(1, sizeof(*d->reading));
 	d->strict = config->strict;
+	choose_numbers(d, config->fields);
 	d->refresh_ns = config->refresh_ns;
 	d->stale_after_ns = MAX(2 * config->refresh_ns, STALE_MIN_NS);
 	if (!d->path || !d->ca_file || !d->reading)

@@ -13,6 +13,7 @@
 #include <systemd/sd-event.h>
 
 #include "model/model.h"
+#include "view/dcgm_fields.h"
 
 struct dcgm;
 
@@ -40,6 +41,8 @@ struct dcgm_config {
 	const char *node; /* this node's name in its cluster; "": the host's */
 	int64_t refresh_ns;
 	bool strict;
+	/* What pages are read for; NULL: all that has a name in DCGM. Used by dcgm_new() only. */
+	const struct dcgm_fields *fields;
 };
 
 /* Copies @config. Starts no process: that is dcgm_tick()'s. @model must live for longer. */

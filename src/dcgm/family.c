@@ -12,6 +12,7 @@ enum { FAMILIES_MAX = 2 * GPU_METRICS + 2 * CONTRACT_METRICS + 2 };
 
 static struct family families[FAMILIES_MAX];
 static uint32_t families_n;
+static uint8_t families_left_out[FAMILY_NUMBERS];
 static struct hashmap by_name; /* hash_bytes() of the name to the index */
 
 static const struct family *find(const char *name, size_t length, uint64_t hash)
@@ -77,9 +78,23 @@ int families_init(void)
 	return r;
 }
 
+void families_leave_out(const uint8_t left_out[static FAMILY_NUMBERS])
+{
+	memcpy(families_left_out, left_out, sizeof(families_left_out));
+}
+
+static bool is_left_out(const struct family *family)
+{
+	if (family->kind == FAMILY_XID)
+		return families_left_out[GPU_METRICS];
+	return family->metric && families_left_out[family->metric - gpu_metrics];
+}
+
 const struct family *families_find(const char *name, size_t length)
 {
-	return find(name, length, hash_bytes(name, length));
+	const struct family *family = find(name, length, hash_bytes(name, length));
+
+	return family && !is_left_out(family) ? family : NULL;
 }
 
 /*

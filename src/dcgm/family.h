@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "model/contract.h"
 #include "model/metric.h"
 
@@ -26,6 +28,11 @@ struct family {
 
 /* Makes the table; once, before families_find(). -ENOMEM. */
 int families_init(void);
+/* The numbers that may be left out: those of metrics.def, by their rows, and behind them the last XID. */
+enum { FAMILY_NUMBERS = GPU_METRICS + 1 };
+
+/* From here on families of which @left_out is not 0 are not read. */
+void families_leave_out(const uint8_t left_out[static FAMILY_NUMBERS]);
 /* NULL: not read. */
 const struct family *families_find(const char *name, size_t length);
 

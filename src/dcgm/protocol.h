@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdint.h>
 
+#include "dcgm/family.h"
 #include "dcgm/reason.h"
 #include "helper/helper.h"
 #include "model/metric.h"
@@ -34,6 +35,7 @@ struct dcgm_question {
 	uint32_t here; /* 1: their GPUs are this node's, whatever their pages say */
 	char ca_file[PATH_MAX]; /* to verify them with, of the first question; "": the system's */
 	int64_t page_cpu_ns; /* CPU time that one page may take; 0: as much as it needs */
+	uint8_t left_out[FAMILY_NUMBERS]; /* of every exporter's page; of the question's last part */
 	char nodes[2][DCGM_NODE_MAX]; /* what this node is called; "": one name less */
 	struct dcgm_asked asked[DCGM_ASKED_MAX]; /* only @n are sent */
 };

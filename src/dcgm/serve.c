@@ -190,6 +190,7 @@ int dcgm_answer(struct fetcher *fetcher, int channel, const struct dcgm_request 
 	size_t n = 0;
 	int r;
 
+	families_leave_out(question->left_out);
 	for (size_t i = 0; i < ARRAY_SIZE(question->nodes); i++)
 		if (question->nodes[i][0])
 			nodes[n++] = question->nodes[i];

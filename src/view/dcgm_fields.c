@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "model/contract.h"
 #include "model/xid.h"
 
 enum { COLUMNS = 3, COLUMN_MAX = 512 };
@@ -163,24 +164,48 @@ static const struct dcgm_name *find_extra(const char *name, enum dcgm_extra *ret
 	return NULL;
 }
 
+/* The row that has this name, or had it before; its columns, with this name. */
+static const struct metric *find_row(const char *name, struct dcgm_name *ret_columns)
+{
+	const struct dcgm_name *columns;
+	const struct metric *metric = metric_by_dcgm_name(name, strlen(name), &columns);
+
+	if (metric)
+		*ret_columns = *columns;
+	for (unsigned i = 0; !metric && i < CONTRACT_METRICS; i++) {
+		if (!contract_rows[i].also || !STRV_EQ(contract_rows[i].also, name))
+			continue;
+		metric = contract_source((enum contract_metric)i);
+		if (!metric)
+			return NULL;
+		*ret_columns = metric->dcgm;
+		ret_columns->name = contract_rows[i].also;
+	}
+	return metric;
+}
+
 /* The field of that name, and its columns; NULL: this page has none. */
 static struct dcgm_field *find_field(struct dcgm_fields *fields, const char *name,
-				     const struct dcgm_name **ret_name)
+				     struct dcgm_name *ret_columns)
 {
-	const struct metric *metric = metric_by_dcgm_name(name, strlen(name), ret_name);
+	const struct metric *metric = find_row(name, ret_columns);
+	const struct dcgm_name *columns;
 	enum dcgm_extra extra;
 
 	if (metric)
 		return &fields->rows[metric - gpu_metrics];
-	*ret_name = find_extra(name, &extra);
-	return *ret_name ? &fields->extras[extra] : NULL;
+	columns = find_extra(name, &extra);
+	if (!columns)
+		return NULL;
+	*ret_columns = *columns;
+	return &fields->extras[extra];
 }
 
 /* -ENOMEM. */
 static int add_metric(struct reading_fields *r, const char *type)
 {
 	const char *name = r->line.text[0];
-	const struct dcgm_name *columns;
+	struct dcgm_name columns;
 	struct dcgm_field *field = find_field(r->fields, name, &columns);
 	char *help;
 
@@ -196,7 +221,7 @@ static int add_metric(struct reading_fields *r, const char *type)
 	if (!help)
 		return -ENOMEM;
 	free(field->help);
-	*field = (struct dcgm_field){ .name = *columns, .help = help };
+	*field = (struct dcgm_field){ .name = columns, .help = help };
 	field->name.type = type;
 	return 0;
 }

@@ -251,6 +251,23 @@ def test_strict():
         wait_page(agent)
 
 
+def test_a_file_of_counters_says_what_is_read():
+    more = f'DCGM_FI_DEV_FB_USED{{{GPU.format(0)}}} 1024\nDCGM_FI_DEV_MEMORY_TEMP{{{GPU.format(0)}}} 33\nDCGM_FI_DEV_XID_ERRORS{{{GPU.format(0)}}} 31\n'
+    with Exporter() as exporter, tempfile.TemporaryDirectory() as tmp:
+        exporter.answer = lambda handler: handler.say(page(more=more))
+        with open(f"{tmp}/counters.csv", "w", encoding="utf-8") as f:
+            f.write("DCGM_FI_DEV_FB_USED, gauge, used\nDCGM_FI_DEV_SM_CLOCK, gauge, clock\n")
+        for flags, wanted in (((), {"temperature_celsius", "memory_used_bytes", "memory_temperature_celsius"}),
+                              (("--exporter-collectors", f"{tmp}/counters.csv"), {"memory_used_bytes"})):
+            with agent_of(exporter, *flags) as agent:
+                wait_for(lambda a=agent: a.port() and values(a.metrics(), "gpusonde_gpu_memory_used_bytes"), "what the page says")
+                found = {name for name in ("temperature_celsius", "memory_used_bytes", "memory_temperature_celsius") if values(agent.metrics(), f"gpusonde_gpu_{name}")}
+                equal(found, wanted, flags)
+                row, *_ = agent.get("/container/metrics").json()
+                equal((row.get("temperature", 0) > 0, row.get("xid_errors", 0) > 0, row["framebuffer_used"]), (not flags, not flags, 1024), flags)
+                equal(figure(agent, "dcgm_scrape_failures_total"), 0)
+
+
 def check_the_driver(agent, uuid):
     uuid.append(agent.get("/api/v1/snapshot").json()["gpus"][0]["uuid"])
     wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_temperature_celsius", uuid="GPU-other") == [8], "what only the exporter knows")

@@ -5,6 +5,7 @@
 
 #include "base/macro.h"
 #include "dcgm/family.h"
+#include "model/xid.h"
 
 static const struct family *find(const char *name)
 {
@@ -74,6 +75,29 @@ static void and_what_only_the_model_has(void **state)
 	assert_null(find(""));
 }
 
+/* By any of its names; what is no number of a GPU stays. */
+static void left_out(void **state)
+{
+	uint8_t out[FAMILY_NUMBERS] = { 0 };
+
+	(void)state;
+	out[find("DCGM_FI_DEV_FB_USED")->metric - gpu_metrics] = 1;
+	families_leave_out(out);
+	assert_null(find("DCGM_FI_DEV_FB_USED"));
+	assert_null(find("DCGM_FI_DEV_FB_USED_BYTES"));
+	assert_non_null(find("DCGM_FI_DEV_GPU_UTIL"));
+	assert_non_null(find(DCGM_XID_OLD));
+	memset(out, 1, sizeof(out));
+	families_leave_out(out);
+	assert_null(find("DCGM_FI_DEV_GPU_UTIL"));
+	assert_null(find(DCGM_XID_OLD));
+	assert_null(find(DCGM_XID_49));
+	assert_non_null(find("gpusonde_node_info"));
+	memset(out, 0, sizeof(out));
+	families_leave_out(out);
+	assert_non_null(find("DCGM_FI_DEV_FB_USED"));
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -86,6 +110,7 @@ int main(void)
 		cmocka_unit_test(generations_of_names),
 		cmocka_unit_test(every_number_of_the_contract_is_read),
 		cmocka_unit_test(and_what_only_the_model_has),
+		cmocka_unit_test(left_out),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

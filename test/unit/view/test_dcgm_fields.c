@@ -56,6 +56,23 @@ static unsigned families(const char *text)
 	return n;
 }
 
+/* One that the exporter called otherwise before, which a file may still have. */
+static void a_former_name(_unused_ void **state)
+{
+	struct result f = parse("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS, gauge, why");
+	struct snapshot *s = fixture_small();
+	struct dcgm_style style = { .fields = f.fields, .xid_window_ns = NSEC_PER_SEC };
+	char *text = page(s, &style);
+
+	assert_int_equal(f.r, 0);
+	assert_string_equal(f.warnings, "");
+	assert_int_equal(families(text), 1);
+	assert_non_null(strstr(text, "# TYPE DCGM_FI_DEV_CLOCK_THROTTLE_REASONS gauge\n"));
+	free(text);
+	fixture_free(s);
+	done(&f);
+}
+
 /* As the file has them, in any spelling, and nothing else. */
 static void the_file_chooses_names_types_and_texts(_unused_ void **state)
 {
@@ -212,6 +229,7 @@ static void links_and_health(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_former_name),
 		cmocka_unit_test(the_file_chooses_names_types_and_texts),
 		cmocka_unit_test(what_is_not_there_is_named),
 		cmocka_unit_test(wrong_lines_are_named),
