@@ -61,7 +61,9 @@ struct trial {
 
 struct score {
 	uint64_t episodes, found, findings, events;
+	/* findings: without those that are listed under another, which are symptoms */
 	uint64_t within, right; /* findings in an episode; and those of its rule and subject */
+	uint64_t symptoms, rightly; /* rightly: under one that is right */
 	double hours, delays[DELAYS_MAX];
 };
 
@@ -325,6 +327,18 @@ static struct episode *episode_of(struct trial *t, double seconds)
 	return NULL;
 }
 
+static void score_symptom(struct trial *t, const struct analysis_finding *findings, uint32_t n,
+			  const struct analysis_finding *symptom, struct score *score)
+{
+	score->symptoms++;
+	for (uint32_t i = 0; i < n; i++) {
+		struct episode *e = episode_of(t, (double)findings[i].told_ns / SECOND);
+
+		if (findings[i].number == symptom->cause)
+			score->rightly += e && is_right(t, e, &findings[i]);
+	}
+}
+
 static void score_findings(struct trial *t, struct score *score)
 {
 	uint32_t n;
@@ -334,6 +348,10 @@ static void score_findings(struct trial *t, struct score *score)
 		double told = (double)findings[i].told_ns / SECOND;
 		struct episode *e = episode_of(t, told);
 
+		if (findings[i].cause != 0) {
+			score_symptom(t, findings, n, &findings[i], score);
+			continue;
+		}
 		score->findings++;
 		score->within += e != NULL;
 		if (!e || !is_right(t, e, &findings[i]))
@@ -391,6 +409,10 @@ static void score_lost(struct trial *t, struct score *score, uint32_t lost, doub
 	for (uint32_t i = 0; i < n; i++) {
 		bool right = findings[i].rule == FINDING_HANG && findings[i].pid == FIRST_PID + lost;
 
+		if (findings[i].cause != 0) {
+			score->symptoms++;
+			continue;
+		}
 		score->right += right;
 		score->within += (double)findings[i].told_ns / SECOND >= since;
 		score->findings++;
@@ -495,10 +517,11 @@ int main(int argc, char **argv)
 			return 1;
 	qsort(score.delays, score.found, sizeof(*score.delays), compare);
 	printf("{\"episodes\": %" PRIu64 ", \"found\": %" PRIu64 ", \"findings\": %" PRIu64
-	       ", \"within\": %" PRIu64 ", \"right\": %" PRIu64
-	       ", \"hours\": %.3f, \"delay\": %.3f, \"events\": %" PRIu64 ", \"cpu\": %.3f}\n",
-	       score.episodes, score.found, score.findings, score.within, score.right, score.hours,
-	       score.found > 0 ? score.delays[score.found / 2] : 0, score.events,
+	       ", \"within\": %" PRIu64 ", \"right\": %" PRIu64 ", \"symptoms\": %" PRIu64
+	       ", \"rightly\": %" PRIu64 ", \"hours\": %.3f, \"delay\": %.3f, \"events\": %" PRIu64
+	       ", \"cpu\": %.3f}\n",
+	       score.episodes, score.found, score.findings, score.within, score.right, score.symptoms,
+	       score.rightly, score.hours, score.found > 0 ? score.delays[score.found / 2] : 0, score.events,
 	       (double)(clock_thread_cpu_ns() - begin_ns) / SECOND);
 	return 0;
 }

@@ -57,7 +57,8 @@ static void look(struct publisher *publisher, unsigned long tick, struct strbuf 
 
 	strbuf_reset(page);
 	if (tick % 15 == 0)
-		r = view_prometheus(s, tick % 30 ? EXPOSITION_OPENMETRICS : EXPOSITION_PROMETHEUS, page);
+		r = view_prometheus(s, tick % 30 ? EXPOSITION_OPENMETRICS : EXPOSITION_PROMETHEUS, NULL,
+				    page);
 	else if (tick % 10 == 0)
 		r = view_atop_stats(s, 2, 0, page, &exit_seq, &truncated);
 	else if (tick % 60 == 1)

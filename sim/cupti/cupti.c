@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { PENDING = 1 << 16, KINDS = 64, CALLS = 1024 };
+enum { PENDING = 1 << 17, KINDS = 64, CALLS = 1024 };
 enum { DEFAULT_VERSION = 130001 };
 
 /* What a record of each version has in front of what follows. */
@@ -47,7 +48,7 @@ static struct {
 	cupti_time time;
 	struct pending *pending;
 	uint32_t pending_n;
-	size_t dropped;
+	atomic_size_t dropped;
 } sim = { .lock = PTHREAD_MUTEX_INITIALIZER, .version = DEFAULT_VERSION };
 
 /* As C++ libraries do: what is called after it finds nothing any more. */
@@ -422,8 +423,7 @@ int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *dr
 	(void)context;
 	(void)stream;
 	FAIL_IF_TOLD();
-	*dropped = sim.dropped;
-	sim.dropped = 0;
+	*dropped = atomic_exchange(&sim.dropped, 0);
 	return CUPTI_SUCCESS;
 }
 

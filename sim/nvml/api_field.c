@@ -476,7 +476,7 @@ enum nvml_return nvmlDeviceGetFieldValues(struct nvml_device *device, int count,
 		struct nvml_field_value *value = &values[i];
 
 		value->result = get_field(call, value->field, value->scope, &answer);
-		value->timestamp = (int64_t)stamp_us(call->now_ms);
+		value->timestamp = (int64_t)stamp_us(call->now_ms + sample_skew_ms(call->gpu));
 		value->latency_us = 1;
 		value->value_type = answer.type;
 		if (value->field == call_generation()->strange_field)

@@ -34,20 +34,31 @@ static void estimate_restart(struct estimate *estimate, double busy_total, doubl
 	estimate->elapsed = estimate->estimated = estimate->launches = 0;
 }
 
-/* @busy: the driver's busy time for the period of the estimate. */
-static void estimate_learn(struct estimate *estimate, double busy)
+static void note_error(struct estimate_errors *errors, double busy, double estimated)
 {
-	double larger = MAX(busy, estimate->estimated);
+	double larger = MAX(busy, estimated);
 
 	if (larger > 0)
-		estimate->errors[estimate->errors_n++ % ERRORS_KEPT] =
-			(float)(fabs(busy - estimate->estimated) / larger);
+		errors->newest[errors->n++ % ERRORS_KEPT] = (float)(fabs(busy - estimated) / larger);
+}
+
+static void estimate_learn(struct estimate *estimate, double busy, double launches)
+{
 	estimate->learned_busy = estimate->learned_busy * DECAY + busy;
-	estimate->learned_launches = estimate->learned_launches * DECAY + estimate->launches;
+	estimate->learned_launches = estimate->learned_launches * DECAY + launches;
 	if (estimate->learned_launches < 1)
 		return;
 	estimate->per_launch = estimate->learned_busy / estimate->learned_launches;
 	estimate->calibrated = true;
+}
+
+void estimate_measure(struct estimate *estimate, double busy, double estimated, double launches)
+{
+	note_error(&estimate->measured_errors, busy, estimated);
+	if (!estimate->measured)
+		estimate->learned_busy = estimate->learned_launches = 0;
+	estimate->measured = true;
+	estimate_learn(estimate, busy, launches);
 }
 
 bool estimate_calibrate(struct estimate *estimate, double busy_total, double observed_total)
@@ -66,19 +77,21 @@ bool estimate_calibrate(struct estimate *estimate, double busy_total, double obs
 		/* The driver's windows and ours start at different times, so compare shares. */
 		double share = busy > 0 ? MIN(busy / observed, 1.0) : PERCENT / 2;
 
-		estimate_learn(estimate, share * estimate->elapsed);
+		note_error(&estimate->errors, share * estimate->elapsed, estimate->estimated);
+		if (!estimate->measured)
+			estimate_learn(estimate, share * estimate->elapsed, estimate->launches);
 		learned = true;
 	}
 	estimate_restart(estimate, busy_total, observed_total);
 	return learned;
 }
 
-double estimate_error(const struct estimate *estimate)
+double estimate_error(const struct estimate_errors *errors)
 {
-	uint32_t n = MIN(estimate->errors_n, (uint32_t)ERRORS_KEPT);
+	uint32_t n = MIN(errors->n, (uint32_t)ERRORS_KEPT);
 	double sum = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		sum += (double)estimate->errors[i];
+		sum += (double)errors->newest[i];
 	return n ? sum / n : NAN;
 }

@@ -25,6 +25,11 @@
 
 enum { ERRORS_KEPT = 16 }; /* calibration windows whose error is averaged */
 
+struct estimate_errors {
+	uint32_t n; /* total number */
+	float newest[ERRORS_KEPT];
+};
+
 struct estimate {
 	double per_launch; /* learned cost of a launch on the device */
 	double learned_busy, learned_launches; /* decaying sums that per_launch is computed from */
@@ -33,8 +38,9 @@ struct estimate {
 	double elapsed, estimated, launches;
 	double driver_busy, driver_observed; /* the driver's totals at that comparison */
 	bool started, calibrated;
-	uint32_t errors_n; /* total number */
-	float errors[ERRORS_KEPT];
+	bool measured; /* by who was at the device: the driver's whole percents teach nothing meanwhile */
+	struct estimate_errors errors; /* against the driver's figures */
+	struct estimate_errors measured_errors; /* against what was measured */
 };
 
 /*
@@ -48,5 +54,10 @@ double estimate_window(struct estimate *estimate, double elapsed, double span, d
  * whether something was learned.
  */
 bool estimate_calibrate(struct estimate *estimate, double busy_total, double observed_total);
+/*
+ * Calibrates with what was measured on the device: it worked for @busy seconds, where @estimated were shown,
+ * for @launches.
+ */
+void estimate_measure(struct estimate *estimate, double busy, double estimated, double launches);
 /* The mean relative error of the last calibrations; NAN without any. */
-double estimate_error(const struct estimate *estimate);
+double estimate_error(const struct estimate_errors *errors);

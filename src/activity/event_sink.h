@@ -7,10 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "activity/sink.h"
+#include "activity/sink_list.h"
 #include "bpf/event.h"
-
-enum { EVENT_SINKS_MAX = 8 };
 
 /* Every callback may be NULL. */
 struct event_sink {
@@ -41,12 +39,17 @@ struct event_sink {
 
 /* In the order of addition, except that sinks with an event callback come first. */
 struct event_sinks {
-	struct event_sink *sinks[EVENT_SINKS_MAX];
-	uint32_t n, with_event;
+	struct sink_list list;
+	uint32_t with_event;
 };
 
+static inline struct event_sink *event_sink_at(const struct event_sinks *list, uint32_t i)
+{
+	return (struct event_sink *)(void *)list->list.at[i];
+}
+
 /*
- * The caller still owns the sink. -ENOSPC: there are EVENT_SINKS_MAX; -EEXIST. Not to be called from a
+ * The caller still owns the sink. -ENOSPC: there are SINKS_MAX; -EEXIST. Not to be called from a
  * callback.
  */
 int event_sinks_add(struct event_sinks *list, struct event_sink *sink);
@@ -64,7 +67,7 @@ static inline void event_sinks_event(struct event_sinks *list, const struct trac
 				     uint32_t size)
 {
 	for (uint32_t i = 0; i < list->with_event; i++) {
-		struct event_sink *s = list->sinks[i];
+		struct event_sink *s = event_sink_at(list, i);
 		int64_t begin_ns;
 
 		if (sink_enter(&s->sink, &begin_ns))

@@ -6,10 +6,8 @@
 
 #include <stdint.h>
 
-#include "activity/sink.h"
+#include "activity/sink_list.h"
 #include "activity/span.h"
-
-enum { SPAN_SINKS_MAX = 8 };
 
 /* Every callback but `span` may be NULL. */
 struct span_sink {
@@ -23,12 +21,16 @@ struct span_sink {
 };
 
 struct span_sinks {
-	struct span_sink *sinks[SPAN_SINKS_MAX];
-	uint32_t n;
+	struct sink_list list;
 };
 
+static inline struct span_sink *span_sink_at(const struct span_sinks *list, uint32_t i)
+{
+	return (struct span_sink *)(void *)list->list.at[i];
+}
+
 /*
- * The caller still owns the sink. -ENOSPC: there are SPAN_SINKS_MAX; -EEXIST. Not to be called from a
+ * The caller still owns the sink. -ENOSPC: there are SINKS_MAX; -EEXIST. Not to be called from a
  * callback.
  */
 int span_sinks_add(struct span_sinks *list, struct span_sink *sink);

@@ -19,20 +19,27 @@
 #include "agent/cupti.h"
 #include "agent/detach.h"
 #include "agent/history.h"
+#include "agent/inference.h"
 #include "agent/jobs.h"
 #include "agent/kube.h"
 #include "agent/dcgm.h"
 #include "agent/kubelet.h"
 #include "agent/device_access.h"
 #include "agent/nccl.h"
+#include "agent/outputs.h"
 #include "agent/owner_files.h"
 #include "agent/push.h"
 #include "agent/readiness.h"
 #include "agent/record.h"
+#include "agent/record_folder.h"
 #include "agent/recording.h"
+#include "agent/report.h"
+#include "agent/timelines.h"
 #include "agent/tracer.h"
 #include "agent/usage.h"
+#include "agent/users.h"
 #include "agent/web.h"
+#include "agent/web_watch.h"
 #include "config.h"
 
 enum { HOUSEKEEPING_S = 10, DROP_ROUNDS = 6 };
@@ -91,6 +98,9 @@ static void count_self(struct agent *agent)
 	model_agent_add(model, AGENT_HTTP_EVICTED,
 			(double)(http.evicted - agent->http_counted.evicted) + web.evicted);
 	model_agent_set(model, AGENT_HTTP_CONNECTIONS, http.connections + web.connections);
+	model_agent_add(model, AGENT_HTTP_REFUSED_UNKNOWN, web.refused[HTTP_REFUSED_UNKNOWN]);
+	model_agent_add(model, AGENT_HTTP_REFUSED_FORBIDDEN, web.refused[HTTP_REFUSED_FORBIDDEN]);
+	model_agent_add(model, AGENT_HTTP_REFUSED_TOO_OFTEN, web.refused[HTTP_REFUSED_TOO_OFTEN]);
 	model_agent_set(model, AGENT_HTTP_STREAMS, web.streams);
 	model_agent_add(model, AGENT_HTTP_STREAMS_DROPPED, web.streams_dropped);
 	agent->http_counted = http;
@@ -100,8 +110,8 @@ static void count_self(struct agent *agent)
 	collector_status(agent->collector, &status);
 	pthread_mutex_lock(&agent->lock);
 	agent->status = status;
-	if (agent->push)
-		snprintf(agent->push_state, sizeof(agent->push_state), "%s", push_error(agent->push));
+	web_describe_access(agent->web, agent->access, sizeof(agent->access));
+	outputs_tell(agent);
 	pthread_mutex_unlock(&agent->lock);
 }
 
@@ -117,10 +127,17 @@ static void count_usage(struct agent *agent)
 		agent->jobs ? jobs_pid(agent->jobs) : 0,
 		agent->kubelet ? kubelet_pid(agent->kubelet) : 0,
 		agent->kube ? kube_pid(agent->kube) : 0,
-		agent->push ? push_pid(agent->push) : 0,
-		agent->dcgm ? dcgm_pid(agent->dcgm) : 0,
+#define PUSH_KIND(id_, name_, ...) push_pid(agent->push[PUSH_##id_]),
+		PUSH_KIND_LIST(PUSH_KIND, )
+#undef PUSH_KIND
+				agent->dcgm ?
+			dcgm_pid(agent->dcgm) :
+			0,
+		agent->inference ? inference_finder_pid(agent->inference) : 0,
+		agent->inference ? inference_reader_pid(agent->inference) : 0,
 		agent->recording ? recording_pid(agent->recording) : 0,
 		agent->history ? history_service_pid(agent->history) : 0,
+		agent->report ? report_service_pid(agent->report) : 0,
 	};
 	struct usage usage;
 
@@ -182,17 +199,6 @@ static void exchange_with_tracer(struct agent *agent)
 	snapshot_unref(snapshot);
 }
 
-static void push_newest(struct agent *agent)
-{
-	struct snapshot *snapshot;
-
-	if (!agent->push)
-		return;
-	snapshot = collector_snapshot(agent->collector);
-	push_tick(agent->push, snapshot);
-	snapshot_unref(snapshot);
-}
-
 static void record_newest(struct agent *agent)
 {
 	struct snapshot *snapshot;
@@ -207,12 +213,9 @@ static void record_newest(struct agent *agent)
 static void count_timelines(struct agent *agent)
 {
 	static const enum agent_metric metrics[RECORD_TOTALS] = {
-		[RECORD_BYTES] = AGENT_TIMELINE_BYTES,
-		[RECORD_EVENTS] = AGENT_TIMELINE_EVENTS,
-		[RECORD_FILES] = AGENT_TIMELINE_FILES,
-		[RECORD_FAILURES] = AGENT_TIMELINE_FAILURES,
-		[RECORD_LOST] = AGENT_TIMELINE_LOST,
-		[RECORD_UNFIT] = AGENT_TIMELINE_UNFIT,
+		[RECORD_BYTES] = AGENT_TIMELINE_BYTES,         [RECORD_EVENTS] = AGENT_TIMELINE_EVENTS,
+		[RECORD_FILES] = AGENT_TIMELINE_FILES,         [RECORD_FAILURES] = AGENT_TIMELINE_FAILURES,
+		[RECORD_LOST] = AGENT_TIMELINE_LOST,           [RECORD_UNFIT] = AGENT_TIMELINE_UNFIT,
 		[RECORD_UNWRITTEN] = AGENT_TIMELINE_UNWRITTEN,
 	};
 	struct model *model = collector_model(agent->collector);
@@ -246,9 +249,12 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 		kube_tick(agent->kube);
 	if (agent->dcgm)
 		dcgm_tick(agent->dcgm);
+	if (agent->inference)
+		inference_tick(agent->inference);
 	if (agent->device_access)
 		device_access_tick(agent->device_access);
-	push_newest(agent);
+	web_watch_tick(agent->web_watch);
+	outputs_tick(agent);
 	record_newest(agent);
 	count_timelines(agent);
 	collector_tick(agent->collector);
@@ -378,6 +384,17 @@ static int hear_nccl(struct agent *agent, const struct options *options)
 		       0;
 }
 
+/* Where nothing is traced, nobody wants them. */
+static void on_works(struct gpu_works *works, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	if (agent->tracer && record_is_possible(tracer_record(agent->tracer)))
+		tracer_feed_works(agent->tracer, works);
+	else
+		gpu_works_free(works);
+}
+
 static int hear_cupti(struct agent *agent, const struct options *options)
 {
 	const struct cupti_wanted wanted = {
@@ -388,7 +405,7 @@ static int hear_cupti(struct agent *agent, const struct options *options)
 	const char *path = options_text(options, OPT_cupti_socket);
 
 	return path && *path ? cupti_times_new(agent->event, collector_model(agent->collector), path, &wanted,
-					       &agent->cupti) :
+					       on_works, agent, &agent->cupti) :
 			       0;
 }
 
@@ -522,22 +539,15 @@ static int read_exporters(struct agent *agent, const struct options *options)
 	return dcgm_new(agent->event, collector_model(agent->collector), &config, &agent->dcgm);
 }
 
-/* What is configured in part is said, and does not keep the agent from its work. */
-static int begin_pushing(struct agent *agent, const struct options *options)
+static int find_servers(struct agent *agent, const struct options *options)
 {
-	_cleanup_free_ struct push_config *config = malloc(sizeof(*config));
-	char why[300];
-	int r;
+	const struct inference_config config = {
+		.refresh_ns = options_number(options, OPT_inference_refresh),
+	};
 
-	if (!config)
-		return -ENOMEM;
-	r = push_configure(options, config, why, sizeof(why));
-	if (r == 0)
-		return push_new(agent->event, collector_model(agent->collector), config, &agent->push);
-	snprintf(agent->push_state, sizeof(agent->push_state), "%s", r == -ENOENT ? "off" : why);
-	if (r != -ENOENT)
-		log_error("nothing is pushed: %s; see docs/push.md", why);
-	return 0;
+	if (!options_bool(options, OPT_inference_servers))
+		return 0;
+	return inference_new(agent->event, collector_model(agent->collector), &config, &agent->inference);
 }
 
 static int begin_recording(struct agent *agent, const struct options *options)
@@ -554,7 +564,39 @@ static int begin_recording(struct agent *agent, const struct options *options)
 		log_error("nothing is recorded: %s (recording.path)", why);
 	if (r == 0)
 		r = history_service_new(path, &agent->history);
+	if (r == 0)
+		r = report_service_new(path, &agent->report);
 	return r == -ENOMEM ? r : 0;
+}
+
+static unsigned users_of_processes(uint32_t *ret_uids, unsigned max, void *userdata)
+{
+	struct agent *agent = userdata;
+	struct snapshot *snapshot = collector_snapshot(agent->collector);
+	unsigned n = 0, known;
+
+	for (uint32_t i = 0; i < snapshot->processes_n && n < max; i++) {
+		const uint32_t uid = snapshot->processes[i].uid;
+
+		for (known = 0; known < n && ret_uids[known] != uid;)
+			known++;
+		if (known == n && uid != UINT32_MAX)
+			ret_uids[n++] = uid;
+	}
+	snapshot_unref(snapshot);
+	return n;
+}
+
+/* What pages read that may hang. */
+static int begin_files(struct agent *agent, const struct options *options)
+{
+	const struct users_config users = { .list = users_of_processes, .userdata = agent };
+	char folder[PATH_MAX];
+	int r;
+
+	record_folder(options, folder);
+	r = timelines_new(folder, &agent->timelines);
+	return r < 0 ? r : users_new(&users, &agent->users);
 }
 
 static int agent_start(struct agent *agent)
@@ -562,6 +604,7 @@ static int agent_start(struct agent *agent)
 	const struct options *options = &agent->invocation->options;
 	struct collector_config collecting = {
 		.kernel_log = true,
+		.host_figures = true,
 		.keep_state = true,
 		.published = on_published,
 		.userdata = agent,
@@ -580,6 +623,7 @@ static int agent_start(struct agent *agent)
 	};
 	int r = sd_event_default(&agent->event);
 
+	agent->families = options_text(options, OPT_http_families);
 	if (r >= 0)
 		r = add_sources(agent);
 	if (r >= 0)
@@ -601,9 +645,11 @@ static int agent_start(struct agent *agent)
 	if (r >= 0)
 		r = read_exporters(agent, options);
 	if (r >= 0)
-		r = begin_pushing(agent, options);
+		r = find_servers(agent, options);
 	if (r >= 0)
 		r = begin_recording(agent, options);
+	if (r >= 0)
+		r = begin_files(agent, options);
 	if (r >= 0)
 		r = device_access_new(options, collector_model(agent->collector), &agent->device_access);
 	if (r >= 0)
@@ -618,6 +664,9 @@ static int agent_start(struct agent *agent)
 		return r;
 	}
 	publish_first(agent);
+	r = outputs_begin(agent, options);
+	if (r < 0)
+		return r;
 	agent_copy_places(agent);
 	r = agent_listen(agent, options);
 	if (r < 0)
@@ -633,13 +682,18 @@ static int agent_start(struct agent *agent)
 
 static void agent_stop(struct agent *agent)
 {
+	web_watch_free(agent->web_watch);
 	web_free(agent->web);
 	detach_after_end();
 	/* These threads read the collector's snapshots, so they must end before the collector. */
 	web_pages_free(agent->web_pages);
+	outputs_end(agent);
 	atop_answers_done(&agent->atop);
 	http_free(agent->http);
 	history_service_free(agent->history);
+	report_service_free(agent->report);
+	timelines_free(agent->timelines);
+	users_free(agent->users);
 	tracer_free(agent->tracer);
 	owner_files_free(agent->owner_files);
 	nccl_socket_free(agent->nccl);
@@ -647,9 +701,9 @@ static void agent_stop(struct agent *agent)
 	jobs_free(agent->jobs);
 	kubelet_free(agent->kubelet);
 	kube_free(agent->kube);
-	push_free(agent->push);
 	recording_free(agent->recording);
 	dcgm_free(agent->dcgm);
+	inference_free(agent->inference);
 	device_access_free(agent->device_access);
 	collector_free(agent->collector);
 	dcgm_style_done(&agent->dcgm_style);

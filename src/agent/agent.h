@@ -12,9 +12,11 @@
 #include <systemd/sd-event.h>
 
 #include "config/cmdline.h"
+#include "model/push_kinds.h"
 #include "agent/atop_answers.h"
 #include "agent/collector.h"
 #include "agent/dcgm_style.h"
+#include "agent/prom_file.h"
 #include "serve/http.h"
 
 enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
@@ -22,12 +24,13 @@ enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 /* The agent's addresses that /control/status reports. */
 enum agent_place { PLACE_HTTP, PLACE_CONTAINER, PLACE_EXPORTER, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
-enum { PUSH_STATE_MAX = 640 };
+enum { PUSH_STATE_MAX = 1024 };
 
 struct cupti_times;
 struct history_service;
 struct jobs;
 struct dcgm;
+struct inference;
 struct kube;
 struct kubelet;
 struct device_access;
@@ -36,9 +39,15 @@ struct owner_files;
 struct push;
 struct record;
 struct recording;
+struct statsd;
+struct textfile;
+struct report_service;
+struct timelines;
+struct users;
 struct tracer;
 struct web;
 struct web_pages;
+struct web_watch;
 
 struct agent {
 	struct invocation *invocation; /* invocation->options are the options in effect */
@@ -53,19 +62,27 @@ struct agent {
 	struct atop_answers atop; /* of the thread of web_pages */
 	struct web_pages *web_pages;
 	struct web *web;
+	struct web_watch *web_watch;
 	struct tracer *tracer; /* NULL: the thread could not be started */
 	struct owner_files *owner_files; /* NULL: not wanted */
 	struct nccl_socket *nccl; /* NULL: no socket for NCCL's plugin */
 	struct cupti_times *cupti; /* NULL: none for CUPTI's */
 	struct jobs *jobs; /* NULL: environments are not read */
 	struct dcgm *dcgm; /* NULL: no exporter is read */
+	struct inference *inference; /* NULL: servers are not looked for */
 	struct kubelet *kubelet; /* NULL: it is not asked */
 	struct kube *kube; /* NULL: the API server is not asked */
-	struct push *push; /* NULL: nothing is pushed */
+	struct push *push[PUSH_KINDS]; /* NULL: nothing is pushed there */
+	struct textfile *textfile; /* NULL: no file is written */
+	struct statsd *statsd; /* NULL: nothing is sent */
 	struct recording *recording; /* NULL: nothing is recorded */
 	struct history_service *history; /* NULL: the same */
+	struct report_service *report; /* NULL: the same */
+	struct timelines *timelines;
+	struct users *users;
 	struct device_access *device_access; /* NULL: not wanted */
 	struct dcgm_style dcgm_style; /* without names: those are the request's */
+	const char *families; /* http.families: of the options */
 	struct http_stats http_counted;
 	double cpu_counted;
 	char status_line[REASON_MAX]; /* last sent to systemd */
@@ -79,7 +96,10 @@ struct agent {
 	pthread_mutex_t lock; /* protects what follows; held only to copy them */
 	struct nvml_status status;
 	char places[AGENT_PLACES][128]; /* configured addresses, "" if none */
-	char push_state[PUSH_STATE_MAX]; /* "off", "": it works, or why it does not */
+	char access[64]; /* what is asked of clients over the network; "": nothing */
+	char push_state[PUSH_KINDS][PUSH_STATE_MAX]; /* "off", "": it works, or why it does not */
+	char textfile_state[PROM_FILE_ERROR]; /* the same */
+	char statsd_state[160]; /* the same */
 };
 
 /* Runs the agent until a signal ends it. Returns the exit status; errors have been logged. */

@@ -40,7 +40,7 @@ static void explain_http(const char *address, const char *flag, int error)
 	}
 }
 
-int bind_http(const char *address, const char *flag, int ret_fds[ADDRESS_MAX], unsigned *ret_n)
+int bind_http(const char *address, const char *flag, bool asks, int ret_fds[ADDRESS_MAX], unsigned *ret_n)
 {
 	int r = listen_tcp_text(address, ret_fds, ret_n);
 
@@ -52,7 +52,7 @@ int bind_http(const char *address, const char *flag, int ret_fds[ADDRESS_MAX], u
 		log_info("listening on %s (port %u)", address, listen_port(ret_fds[0]));
 	else
 		log_info("listening on %s", address);
-	if (!address_is_loopback(address))
+	if (!address_is_loopback(address) && !asks)
 		log_warning("LISTENING BEYOND LOOPBACK on %s: everyone who can reach this port can "
 			    "read every metric, process names included; there is no authentication. "
 			    "%s 127.0.0.1:%u keeps it on this machine",

@@ -15,6 +15,7 @@
 #include "config/places.h"
 #include "agent/readiness.h"
 #include "agent/driver_outage.h"
+#include "host/host.h"
 #include "kmsg/kmsg.h"
 #include "proc/proc.h"
 #include "proc/capabilities.h"
@@ -36,6 +37,7 @@ struct collector {
 	struct nvml_source *source;
 	struct driver_pids *pids; /* NULL: /proc lacks the machine's other processes */
 	struct kmsg *kmsg; /* NULL: not wanted, or it cannot be read */
+	struct host_source *host; /* NULL: not wanted */
 	bool kmsg_wanted;
 	char *library, *helper, *xid_file;
 	char *state_dir;
@@ -295,8 +297,19 @@ static void save_xids(struct collector *c)
 			    c->xid_file, strerror(-r));
 }
 
+static void read_host(struct collector *c)
+{
+	struct host reading;
+
+	if (!c->host)
+		return;
+	host_source_read(c->host, &reading);
+	model_set_host(c->model, &reading);
+}
+
 void collector_tick(struct collector *c)
 {
+	read_host(c);
 	nvml_source_tick(c->source);
 	count_source(c);
 	count_kmsg(c);
@@ -454,7 +467,11 @@ static int collector_start(struct collector *c, sd_event *event, const struct op
 	model_set_node_name(c->model, options_text(options, OPT_node_name));
 	load_xids(c, options);
 	open_kmsg(c, event, options);
-	if (proc_sees_all())
+	if (c->config.host_figures && options_bool(options, OPT_host_figures))
+		r = host_source_new(&(struct host_config){ .root = options_text(options, OPT_workload_root),
+							   .sees_all = proc_sees_all() },
+				    &c->host);
+	if (r == 0 && proc_sees_all())
 		r = driver_pids_new("/proc", &c->pids);
 	if (r == 0)
 		r = nvml_source_new(event, &c->nvml, on_reading, c, &c->source);
@@ -503,6 +520,7 @@ void collector_free(struct collector *c)
 	publisher_free(c->publisher);
 	journal_free(c->journal);
 	driver_pids_free(c->pids);
+	host_source_free(c->host);
 	free(c->library);
 	free(c->helper);
 	free(c->xid_file);

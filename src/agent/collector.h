@@ -14,6 +14,7 @@
 
 struct collector_config {
 	bool kernel_log; /* also read XID errors from the kernel log */
+	bool host_figures; /* also read the machine's own, as host.figures says */
 	bool keep_state; /* save XID counts, not only load them */
 	bool quiet; /* log nothing about missing sources; the caller reports them */
 	/* Called with each new snapshot. May be NULL. */

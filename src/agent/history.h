@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Answers of /api/v1/history and /api/v1/moment from a recording: a thread of its own reads the file through
- * a gpusonde-store, so that a disk that hangs holds no page. Who asks gets 202 meanwhile, and asks again.
- *
- * Bounds: HISTORY_ANSWERS answers of a few seconds, of at most HISTORY_BYTES_MAX together; without questions
- * for a while neither the process nor the answers are there. Any thread may ask.
+ * Answers of /api/v1/history and /api/v1/moment from a recording, which a gpusonde-store reads: answers.h.
+ * Without questions for a while neither the process nor the answers are there. Any thread may ask.
  */
 #pragma once
 
@@ -12,8 +9,6 @@
 
 #include "base/macro.h"
 #include "serve/http.h"
-
-enum { HISTORY_ANSWERS = 8, HISTORY_BYTES_MAX = 16 << 20 };
 
 struct history_service;
 
@@ -25,8 +20,11 @@ DEFINE_CLEANUP(struct history_service *, history_service_free, history_service_f
 /* The process that reads; 0: none runs. */
 pid_t history_service_pid(struct history_service *service);
 
-/* The pages, of the request's numbers (web/history_numbers.h). @service NULL: nothing is recorded. */
-int history_page(struct history_service *service, const struct http_request *request,
+/*
+ * The pages, of the request's numbers (web/history_numbers.h). @service NULL: nothing is recorded. @now_ns:
+ * what "now" and "ago" are of, in real time; 0: the clock's.
+ */
+int history_page(struct history_service *service, int64_t now_ns, const struct http_request *request,
 		 struct http_reply *reply);
-int moment_page(struct history_service *service, const struct http_request *request,
+int moment_page(struct history_service *service, int64_t now_ns, const struct http_request *request,
 		struct http_reply *reply);

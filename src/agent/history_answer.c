@@ -16,35 +16,33 @@
 
 _Static_assert((int)HISTORY_METRICS_MAX == (int)HISTORY_METRICS_OF_QUERY, "as many as may be asked for");
 
-void history_refuse(struct history_text *text, int error, const char *why)
+void history_refuse(struct answer *answer, int error, const char *why)
 {
-	text->is_json = false;
-	strbuf_reset(&text->body);
+	strbuf_reset(&answer->body);
 	switch (error) {
 	case -ENOENT:
-		text->status = 404;
-		strbuf_adds(&text->body, "404 nothing of that time is recorded\n");
+		answer->status = 404;
+		strbuf_adds(&answer->body, "404 nothing of that time is recorded\n");
 		return;
 	case -E2BIG:
-		text->status = 413;
-		strbuf_addf(&text->body,
+		answer->status = 413;
+		strbuf_addf(&answer->body,
 			    "413 content too large: more than %d points of a series, or %d of all: ask for a "
 			    "greater step, one GPU, or one metric\n",
 			    HISTORY_POINTS_MAX, HISTORY_CELLS_MAX);
 		return;
 	case -EINVAL:
-		text->status = 400;
-		strbuf_adds(&text->body, "400 bad request: since= must be before until=\n");
+		answer->status = 400;
+		strbuf_adds(&answer->body, "400 bad request: since= must be before until=\n");
 		return;
 	default:
-		text->status = 503;
-		strbuf_addf(&text->body, "503 the recording cannot be read: %s\n",
+		answer->status = 503;
+		strbuf_addf(&answer->body, "503 the recording cannot be read: %s\n",
 			    *why ? why : strerror(-error));
 	}
 }
 
-/* Below 0: so long before now. */
-static int64_t when_of(int64_t number, int64_t now_ns)
+int64_t history_when(int64_t number, int64_t now_ns)
 {
 	return number > 0 ? number : number > -now_ns ? now_ns + number : 0;
 }
@@ -136,15 +134,14 @@ static void put_history(struct strbuf *out, const struct history *history)
 
 /* ---- answers ---- */
 
-static int answer_history(struct store_reader *reader, const int64_t n[static HTTP_NUMBERS],
-			  struct history_text *text)
+static int answer_history(struct store_reader *reader, const int64_t n[static HTTP_NUMBERS], int64_t now_ns,
+			  struct answer *answer)
 {
-	int64_t now_ns = clock_real_ns();
 	struct history_query query = {
 		.gpu = n[HISTORY_GPU] >= 0 && n[HISTORY_GPU] <= UINT16_MAX ? (int32_t)n[HISTORY_GPU] :
 									     HISTORY_GPU_ALL,
-		.since_ns = when_of(n[HISTORY_SINCE], now_ns),
-		.until_ns = when_of(n[HISTORY_UNTIL], now_ns),
+		.since_ns = history_when(n[HISTORY_SINCE], now_ns),
+		.until_ns = history_when(n[HISTORY_UNTIL], now_ns),
 		.step_ns = n[HISTORY_STEP],
 		.metrics_n = (uint32_t)MIN((uint64_t)n[HISTORY_METRICS], (uint64_t)HISTORY_METRICS_MAX),
 	};
@@ -156,35 +153,37 @@ static int answer_history(struct store_reader *reader, const int64_t n[static HT
 	r = history_read(reader, &query, &history);
 	if (r < 0)
 		return r;
-	put_history(&text->body, &history);
+	put_history(&answer->body, &history);
 	history_done(&history);
 	return 0;
 }
 
-static int answer_moment(struct store_reader *reader, int64_t at, struct history_text *text)
+static int answer_moment(struct store_reader *reader, int64_t at, int64_t now_ns, struct answer *answer)
 {
 	struct snapshot *snapshot;
-	int64_t when_ns = MIN(when_of(at, clock_real_ns()), INT64_MAX - NSEC_PER_MSEC);
+	int64_t when_ns = MIN(history_when(at, now_ns), INT64_MAX - NSEC_PER_MSEC);
 	/* Pages tell times to the millisecond: this is the whole one. */
 	int r = store_moment(reader, when_ns + NSEC_PER_MSEC - 1, &snapshot);
 
 	if (r < 0)
 		return r;
-	r = view_json_text(snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text->body);
+	r = view_json_text(snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &answer->body);
 	restored_free(snapshot);
 	return r;
 }
 
-int history_answer(struct store_reader *reader, const struct history_question *question,
-		   struct history_text *text)
+int history_answer(struct store_reader *reader, const struct question *question, bool moment,
+		   struct answer *answer)
 {
-	int r = question->moment ? answer_moment(reader, question->numbers[HISTORY_SINCE], text) :
-				   answer_history(reader, question->numbers, text);
+	int64_t now_ns = question->now_ns ? question->now_ns : clock_real_ns();
+	int r = moment ? answer_moment(reader, question->numbers[HISTORY_SINCE], now_ns, answer) :
+			 answer_history(reader, question->numbers, now_ns, answer);
 
-	if (r == 0 && text->body.failed)
+	if (r == 0 && answer->body.failed)
 		r = -E2BIG;
-	text->is_json = r == 0;
-	if (r < 0)
-		history_refuse(text, r, store_reader_error(reader));
+	if (r == 0)
+		answer->content_type = "application/json";
+	else
+		history_refuse(answer, r, store_reader_error(reader));
 	return r;
 }

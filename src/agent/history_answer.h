@@ -2,21 +2,12 @@
 /* What a recording says to a question of /api/v1/history or /api/v1/moment (agent/history.h). */
 #pragma once
 
-#include "serve/http.h"
+#include "agent/answers.h"
 #include "store/reader.h"
 
-struct history_question {
-	bool moment; /* else a history */
-	int64_t numbers[HTTP_NUMBERS]; /* enum history_number, unchecked */
-};
-
-struct history_text {
-	unsigned status; /* of HTTP */
-	bool is_json; /* else plain text */
-	struct strbuf body;
-};
-
-/* 0, or why not, which @text says. */
-int history_answer(struct store_reader *reader, const struct history_question *question,
-		   struct history_text *text);
-void history_refuse(struct history_text *text, int error, const char *why);
+/* 0, or why not, which @answer says. The question's numbers are enum history_number, unchecked. */
+int history_answer(struct store_reader *reader, const struct question *question, bool moment,
+		   struct answer *answer);
+/* A time of a question, in real time: below 0 it is so long before now. */
+int64_t history_when(int64_t number, int64_t now_ns);
+void history_refuse(struct answer *answer, int error, const char *why);

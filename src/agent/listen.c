@@ -17,7 +17,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "agent/web.h"
+#include "agent/web_watch.h"
 #include "config/places.h"
+#include "config/web_access.h"
 #include "view/container.h"
 
 /* Creates the folder of the socket where systemd's RuntimeDirectory= has not. */
@@ -119,6 +121,9 @@ int agent_listen(struct agent *agent, const struct options *options)
 {
 	int r = listen_control(agent, options);
 
+	web_set_open(agent->web, options_bool(options, OPT_web_open));
+	if (r == 0)
+		r = web_watch_new(agent->web, options, &agent->web_watch);
 	if (r == 0)
 		r = listen_http(agent, options);
 	if (r == 0)
@@ -155,9 +160,20 @@ static void keep_fixed(struct options *old, struct options *new)
 	}
 }
 
+/* Before addresses move, which may be allowed by it. */
+static void change_access(struct agent *agent, struct options *old, struct options *new)
+{
+	web_set_open(agent->web, options_bool(new, OPT_web_open));
+	if (web_watch_configure(agent->web_watch, new) == 0)
+		return;
+	log_error("who may ask stays as it was");
+	for (unsigned i = 0; i < WEB_ACCESS_OPTIONS; i++)
+		keep_old_value(old, new, web_access_options[i]);
+}
+
 static void move_http(struct agent *agent, struct options *old, struct options *new)
 {
-	bool moved = false;
+	bool moved = changed(old, new, OPT_web_open);
 
 	for (unsigned i = 0; i < WEB_ADDRESSES; i++)
 		moved |= changed(old, new, address_options[i]);
@@ -165,6 +181,8 @@ static void move_http(struct agent *agent, struct options *old, struct options *
 		return;
 	for (unsigned i = 0; i < WEB_ADDRESSES; i++)
 		keep_old_value(old, new, address_options[i]);
+	keep_old_value(old, new, OPT_web_open);
+	web_set_open(agent->web, options_bool(new, OPT_web_open));
 	log_error("going back to the former addresses: %s, %s and %s", new->v[OPT_http_listen].text,
 		  new->v[OPT_http_container_listen].text, new->v[OPT_exporter_listen].text);
 	(void)listen_http(agent, new);
@@ -197,8 +215,10 @@ static void apply(struct agent *agent, struct options *new)
 	keep_fixed(old, new);
 	log_setup(LOG_TARGET_STDERR, (int)options_number(new, OPT_log_level), "gpusonde");
 	collector_configure(agent->collector, new);
+	change_access(agent, old, new);
 	move_http(agent, old, new);
-	if (changed(old, new, OPT_atop_listen) || changed(old, new, OPT_atop_socket))
+	if (changed(old, new, OPT_atop_listen) || changed(old, new, OPT_atop_socket) ||
+	    changed(old, new, OPT_web_open))
 		web_listen_atop(agent->web, options_text(new, OPT_atop_listen),
 				options_text(new, OPT_atop_socket));
 	options_done(old);

@@ -4,6 +4,7 @@
  * on that which answers the process that listens (agent/web_pages.h).
  */
 #include "agent/agent.h"
+#include "agent/push_config.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -12,76 +13,44 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "agent/history.h"
 #include "agent/own_capabilities.h"
 #include "agent/readiness.h"
 #include "agent/record_page.h"
+#include "agent/report.h"
+#include "agent/snapshot_pages.h"
+#include "agent/timelines.h"
+#include "agent/users.h"
 #include "config.h"
 #include "view/container.h"
-#include "view/findings.h"
 #include "view/names.h"
-#include "view/stacks.h"
 #include "view/view.h"
 #include "web/routes.h"
 
-static const char plain_text[] = "text/plain; charset=utf-8";
 static const char json_text[] = "application/json";
 
-static int get_metrics(const struct http_request *request, struct http_reply *reply, void *userdata)
+/* Of the newest snapshot. */
+static int show_newest(enum web_page page, const struct http_request *request, struct http_reply *reply,
+		       struct agent *agent)
 {
-	enum exposition format = (enum exposition)(request->variant % EXPOSITIONS);
-	struct agent *agent = userdata;
+	const struct snapshot_page_style style = {
+		.dcgm = &agent->dcgm_style,
+		.families = agent->families,
+	};
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
-	int r = view_prometheus(snapshot, format, &reply->body);
+	int r = snapshot_page(page, snapshot, &style, request, reply);
 
-	reply->content_type = exposition_content_type(format);
 	snapshot_unref(snapshot);
 	return r;
 }
 
-static int get_dcgm(const struct http_request *request, struct http_reply *reply, void *userdata)
-{
-	enum exposition format;
-	struct agent *agent = userdata;
-	struct dcgm_style style;
-	struct snapshot *snapshot;
-	int r;
-
-	if (request->variant < 0)
-		return dcgm_refuse(reply);
-	style = agent->dcgm_style;
-	style.names = dcgm_names(request->variant);
-	format = dcgm_format(request->variant);
-	snapshot = collector_snapshot(agent->collector);
-	r = view_dcgm(snapshot, &style, format, &reply->body);
-	reply->content_type = exposition_content_type(format);
-	snapshot_unref(snapshot);
-	return r;
-}
-
-static int get_json(struct agent *agent, struct http_reply *reply, unsigned sections)
-{
-	struct snapshot *snapshot = collector_snapshot(agent->collector);
-	int r = view_json_text(snapshot, sections, &reply->body);
-
-	reply->content_type = json_text;
-	snapshot_unref(snapshot);
-	return r;
-}
-
-#define JSON_PAGE(name_, sections_)                                                             \
-	static int name_(_unused_ const struct http_request *request, struct http_reply *reply, \
-			 void *userdata)                                                        \
-	{                                                                                       \
-		return get_json(userdata, reply, sections_);                                    \
+#define SNAPSHOT_PAGE(name_, show_)                                                                    \
+	static int name_(const struct http_request *request, struct http_reply *reply, void *userdata) \
+	{                                                                                              \
+		return show_newest(PAGE_##name_, request, reply, userdata);                            \
 	}
-JSON_PAGE(get_gpus, JSON_GPUS)
-JSON_PAGE(get_processes, JSON_PROCESSES)
-JSON_PAGE(get_node, JSON_NODE)
-JSON_PAGE(get_trace, JSON_TRACE)
-JSON_PAGE(get_kernels, JSON_KERNELS)
-JSON_PAGE(get_events, JSON_EVENTS)
-JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
+#include "agent/snapshot_pages.def"
 
 /* gpusonde-web has them (serve/stream.h). */
 static int get_stream(_unused_ const struct http_request *request, struct http_reply *reply,
@@ -92,96 +61,46 @@ static int get_stream(_unused_ const struct http_request *request, struct http_r
 	return 0;
 }
 
-static int get_plain(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
-{
-	struct agent *agent = userdata;
-	struct snapshot *snapshot = collector_snapshot(agent->collector);
-	int r = view_html(snapshot, &reply->body);
-
-	reply->content_type = "text/html; charset=utf-8";
-	snapshot_unref(snapshot);
-	return r;
-}
-
-static int render_stacks(const struct stack_page *page, int format, struct http_reply *reply)
-{
-	switch (format) {
-	case STACKS_FOLDED:
-		reply->content_type = plain_text;
-		view_stacks_remarks(page, &reply->body);
-		for (size_t row = 0; row < page->rows_n;)
-			row = view_stacks_folded(page, STACK_LAUNCHES, row, SIZE_MAX, &reply->body);
-		return 0;
-	case STACKS_PPROF:
-		reply->content_type = "application/octet-stream";
-		return view_stacks_pprof(page, &reply->body);
-	case STACKS_HTML:
-		reply->content_type = "text/html; charset=utf-8";
-		return view_stacks_html(page, &reply->body);
-	default:
-		reply->content_type = json_text;
-		return view_stacks_json(page, &reply->body);
-	}
-}
-
-static void no_stacks(const struct trace_view *view, struct http_reply *reply)
-{
-	if (view && view->stacks_error < 0) {
-		reply->status = 503;
-		strbuf_addf(&reply->body, "503 this second's stacks could not be put together: %s\n",
-			    strerror(-view->stacks_error));
-		return;
-	}
-	reply->status = 404;
-	strbuf_adds(&reply->body, "404 no stacks are recorded: trace.stacks is off, or tracing is\n");
-}
-
-static int get_stacks(const struct http_request *request, struct http_reply *reply, void *userdata)
-{
-	struct agent *agent = userdata;
-	struct snapshot *snapshot;
-	int r = 0;
-
-	if (request->variant < 0)
-		return stacks_refuse(reply);
-	snapshot = collector_snapshot(agent->collector);
-	if (snapshot->trace && snapshot->trace->stacks)
-		r = render_stacks(&snapshot->trace->stacks->page, request->variant, reply);
-	else
-		no_stacks(snapshot->trace, reply);
-	snapshot_unref(snapshot);
-	return r;
-}
-
-static int get_findings(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
-{
-	struct agent *agent = userdata;
-	struct snapshot *snapshot = collector_snapshot(agent->collector);
-	int r = 0;
-
-	if (snapshot->trace && snapshot->trace->findings) {
-		reply->content_type = json_text;
-		r = json_findings(snapshot->trace->findings, &reply->body);
-	} else {
-		reply->status = 404;
-		strbuf_adds(&reply->body, "404 nothing is analysed: trace.analysis is off, or tracing is\n");
-	}
-	snapshot_unref(snapshot);
-	return r;
-}
-
 static int get_history(const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	struct agent *agent = userdata;
 
-	return history_page(agent->history, request, reply);
+	return history_page(agent->history, 0, request, reply);
 }
 
 static int get_moment(const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	struct agent *agent = userdata;
 
-	return moment_page(agent->history, request, reply);
+	return moment_page(agent->history, 0, request, reply);
+}
+
+static int get_report(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	return report_page(agent->report, 0, request, reply);
+}
+
+static int get_timelines(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	return timelines_page(agent->timelines, atomic_load(&agent->record), request, reply);
+}
+
+static int get_users(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	return users_page(agent->users, request, reply);
+}
+
+static int get_timeline(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	return timeline_page(agent->timelines, request, reply);
 }
 
 /* ---- pages for collectors of containers' GPUs ---- */
@@ -273,6 +192,13 @@ static int get_ready(_unused_ const struct http_request *request, struct http_re
 	return 0;
 }
 
+/* Who had the agent do what. Paths and actions are ours; the kernel says who asks (serve/request.c). */
+static void audit(const struct http_request *request, const char *action, const struct http_reply *reply)
+{
+	log_notice("audit: %s%s%s by %s: %u", request->path, *action ? " " : "", action, request->who,
+		   reply->status);
+}
+
 /* Hands the request to the main loop; the client polls /control/status until it is done. */
 static int post_request(struct agent *agent, enum agent_request request, struct http_reply *reply)
 {
@@ -286,14 +212,20 @@ static int post_request(struct agent *agent, enum agent_request request, struct 
 	return 0;
 }
 
-static int post_release(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
+static int post_release(const struct http_request *request, struct http_reply *reply, void *userdata)
 {
-	return post_request(userdata, REQUEST_RELEASE, reply);
+	int r = post_request(userdata, REQUEST_RELEASE, reply);
+
+	audit(request, "", reply);
+	return r;
 }
 
-static int post_resume(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
+static int post_resume(const struct http_request *request, struct http_reply *reply, void *userdata)
 {
-	return post_request(userdata, REQUEST_RESUME, reply);
+	int r = post_request(userdata, REQUEST_RESUME, reply);
+
+	audit(request, "", reply);
+	return r;
 }
 
 static int put_json(json_t *json, struct http_reply *reply)
@@ -324,17 +256,33 @@ static json_t *state_of(const struct agent *agent)
 	return json_pack("{s:s, s:s}", "state_dir", dir, "state_error", error ? strerror(error) : "");
 }
 
+/* Of each destination. */
+static json_t *push_states(char states[static PUSH_KINDS][PUSH_STATE_MAX])
+{
+	json_t *json = json_object();
+
+	for (unsigned k = 0; json && k < PUSH_KINDS; k++)
+		json_object_set_new(json, push_kind_names[k], json_string(states[k]));
+	return json;
+}
+
 static int get_status(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	struct agent *agent = userdata;
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 	struct nvml_status s;
-	char why[REASON_MAX], places[AGENT_PLACES][sizeof(agent->places[0])], push[PUSH_STATE_MAX];
+	char why[REASON_MAX], places[AGENT_PLACES][sizeof(agent->places[0])];
+	char push[PUSH_KINDS][PUSH_STATE_MAX];
+	char textfile[PROM_FILE_ERROR], statsd[sizeof(agent->statsd_state)];
+	char access[sizeof(agent->access)];
 
 	pthread_mutex_lock(&agent->lock);
 	s = agent->status;
 	memcpy(places, agent->places, sizeof(places));
 	memcpy(push, agent->push_state, sizeof(push));
+	memcpy(textfile, agent->textfile_state, sizeof(textfile));
+	memcpy(statsd, agent->statsd_state, sizeof(statsd));
+	memcpy(access, agent->access, sizeof(access));
 	pthread_mutex_unlock(&agent->lock);
 	bool ready = readiness(snapshot, clock_boot_ns(), why, sizeof(why));
 	json_t *json =
@@ -355,7 +303,13 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	if (json)
 		json_object_set_new(json, "http_container", json_string(places[PLACE_CONTAINER]));
 	if (json)
-		json_object_set_new(json, "push", json_string(push));
+		json_object_set_new(json, "access", json_string(access));
+	if (json)
+		json_object_set_new(json, "push", push_states(push));
+	if (json)
+		json_object_set_new(json, "textfile", json_string(textfile));
+	if (json)
+		json_object_set_new(json, "statsd", json_string(statsd));
 	if (json)
 		json_object_set_new(json, "exporter", json_string(places[PLACE_EXPORTER]));
 	if (json)
@@ -378,37 +332,18 @@ static int control_record(const struct http_request *request, struct http_reply 
 	}
 	if (request->method != HTTP_POST)
 		return put_json(record_page_status(record), reply);
-	if (!record_page_parse(request, &asked, reply))
-		return 0;
+	if (record_page_request(request, &asked) < 0)
+		return EINVAL;
 	reply->status = 202;
+	audit(request, record_action_name(asked.action), reply);
 	return put_json(json_pack("{s:I}", "asked", (json_int_t)record_ask(record, &asked)), reply);
 }
 
-static int get_index(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
-{
-	static const struct {
-		const char *path, *help;
-	} pages[] = {
-#define PAGE(path_, methods_, local_, variant_, handle_, help_) { path_, help_ },
-#include "web/routes.def"
-	};
-	struct agent *agent = userdata;
-	struct snapshot *snapshot = collector_snapshot(agent->collector);
-
-	strbuf_addf(&reply->body, "gpusonde %s%s\n\n", GPUSONDE_VERSION,
-		    snapshot->simulated ? " (simulated GPUs)" : "");
-	snapshot_unref(snapshot);
-	for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
-		strbuf_addf(&reply->body, "%-20s %s\n", pages[i].path, pages[i].help);
-	reply->content_type = plain_text;
-	return 0;
-}
-
 static const struct http_route routes[] = {
-#define PAGE_AS(path_, methods_, local_, variant_, handle_, manner_, help_) \
-	{ path_, methods_, local_, variant_, handle_, manner_ },
-#define PAGE(path_, methods_, local_, variant_, handle_, help_) \
-	PAGE_AS(path_, methods_, local_, variant_, handle_, NULL, help_)
+#define PAGE_AS(path_, methods_, right_, variant_, handle_, manner_, help_) \
+	{ path_, methods_, right_, variant_, handle_, manner_ },
+#define PAGE(path_, methods_, right_, variant_, handle_, help_) \
+	PAGE_AS(path_, methods_, right_, variant_, handle_, NULL, help_)
 #include "web/routes.def"
 	{ 0 },
 };

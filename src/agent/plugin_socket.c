@@ -57,6 +57,14 @@ static const uint8_t *row_find(const struct plugin_layout *layout, const struct 
 	return NULL;
 }
 
+bool plugin_row_is_of_process(const struct plugin_row *row)
+{
+	struct proc_identity identity;
+
+	return proc_identify("/proc", row->pid, &identity) < 0 ||
+	       process_boot_ns(identity.id.start_ticks) <= (int64_t)row->since_boot_ns;
+}
+
 /* False: the process is another one. */
 static bool row_name(const struct plugin_layout *layout, uint8_t *at, const void *before, uint32_t before_n)
 {
@@ -113,7 +121,7 @@ static bool answer_is_valid(const struct plugin_socket *socket, const struct plu
 		if (answer->rows[k] != socket->tables[k].n)
 			return false;
 		for (uint32_t i = 0; i < socket->tables[k].n; i++)
-			if (!socket->config.row_is_valid(rows + (size_t)i * socket->config.row_bytes, k))
+			if (!socket->config.row_is_valid(rows + (size_t)i * socket->tables[k].row_bytes, k))
 				return false;
 	}
 	return true;
@@ -189,6 +197,9 @@ int plugin_socket_new(sd_event *event, const struct plugin_socket_config *config
 	for (unsigned i = 0; i < PLUGIN_TABLES; i++)
 		socket->tables[i] =
 			(struct arriving){ .row_bytes = config->row_bytes, .max = config->rows_max };
+	socket->tables[PLUGIN_TABLE_RECORDS] = (struct arriving){
+		.row_bytes = MAX(config->record_bytes, 1u), .max = config->records_max
+	};
 	socket->listener = plugin_listen(config->path);
 	r = socket->listener < 0 ? socket->listener : 0;
 	if (r < 0)

@@ -25,6 +25,7 @@ struct plugin_socket_config {
 	const char *plugin; /* whose it is, for messages */
 	const char *path; /* a socket that is left there, which nobody listens on, is replaced */
 	uint32_t row_bytes, rows_max;
+	uint32_t record_bytes, records_max; /* 0: it has none */
 	const void *greeting; /* NULL: none */
 	size_t greeting_bytes;
 	bool (*row_is_valid)(const void *row, enum plugin_table table);
@@ -62,6 +63,8 @@ struct plugin_layout {
  */
 uint32_t plugin_rows_name(const struct plugin_layout *layout, void *rows, uint32_t n, const void *before,
 			  uint32_t before_n);
+/* False: the process of the row's PID began after the connection did, and is another one. */
+bool plugin_row_is_of_process(const struct plugin_row *row);
 /* Of a row's members. */
 bool plugin_text_ends(const char *text, size_t size);
 bool plugin_number_is_sane(double value);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/places.h"
+#include "pipeline/measured.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/recorder.h"
 #include "trace/engine.h"
@@ -97,6 +98,19 @@ static void remove_sinks(struct record *record, struct trace_recorder *recorder)
 
 	event_sinks_remove(trace_engine_sinks(record->engine), trace_timeline_sink(timeline));
 	span_sinks_remove(pipeline_span_sinks(record->pipeline), trace_timeline_spans(timeline));
+	if (trace_timeline_works(timeline))
+		work_sinks_remove(measured_sinks(pipeline_measured(record->pipeline)),
+				  trace_timeline_works(timeline));
+}
+
+static int add_works(struct record *record, struct trace_timeline *timeline)
+{
+	struct work_sink *works = trace_timeline_works(timeline);
+
+	if (!works)
+		return 0;
+	works->sink.turn_ns = TURN_NS;
+	return work_sinks_add(measured_sinks(pipeline_measured(record->pipeline)), works);
 }
 
 static int add_sinks(struct record *record, struct trace_recorder *recorder)
@@ -108,6 +122,8 @@ static int add_sinks(struct record *record, struct trace_recorder *recorder)
 	r = event_sinks_add(trace_engine_sinks(record->engine), trace_timeline_sink(timeline));
 	if (r >= 0)
 		r = span_sinks_add(pipeline_span_sinks(record->pipeline), trace_timeline_spans(timeline));
+	if (r >= 0)
+		r = add_works(record, timeline);
 	if (r < 0)
 		remove_sinks(record, recorder);
 	return r < 0 ? r : 0;
@@ -492,18 +508,12 @@ void record_detach(struct record *record)
 
 int record_new(const struct options *options, struct record **ret_record)
 {
-	const char *folder = options_text(options, OPT_timeline_directory);
 	struct record *record = calloc(1, sizeof(*record));
-	struct place place;
 
 	if (!record)
 		return -ENOMEM;
 	pthread_mutex_init(&record->lock, NULL);
-	if (folder)
-		snprintf(record->folder, sizeof(record->folder), "%s", folder);
-	else
-		snprintf(record->folder, sizeof(record->folder), "%.*s/timelines", PATH_MAX - 32,
-			 place_state(options, &place));
+	record_folder(options, record->folder);
 	record->folder_bytes = (uint64_t)options_number(options, OPT_timeline_max_size);
 	record->last_ns = record->status.last_ns = options_number(options, OPT_timeline_last);
 	*ret_record = record;

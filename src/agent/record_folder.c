@@ -14,6 +14,7 @@
 #include "config/places.h"
 
 #define PREFIX "timeline-"
+static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
 enum { FOLDER_MODE = 0750, FILE_SHARE = 8, LEAST_FILE = 4 << 20, GREATEST_FILE = 256 << 20 };
 
 /* Others could put links there, or take away what is written. */
@@ -33,9 +34,25 @@ static int open_folder(const char *path)
 	return TAKE_FD(folder);
 }
 
+void record_folder(const struct options *options, char ret_path[static PATH_MAX])
+{
+	const char *folder = options_text(options, OPT_timeline_directory);
+	struct place place;
+
+	if (folder)
+		snprintf(ret_path, PATH_MAX, "%s", folder);
+	else
+		snprintf(ret_path, PATH_MAX, "%.*s/timelines", PATH_MAX - 32, place_state(options, &place));
+}
+
+bool record_is_file(const char *name)
+{
+	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(name) <= NAME_MAX &&
+	       name[strspn(name, allowed)] == '\0';
+}
+
 static void name_by_time(const char *what, char *stem, size_t size)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
 	int64_t now_ns = clock_real_ns();
 	const time_t seconds = now_ns / NSEC_PER_SEC;
 	char time[32];
@@ -73,11 +90,10 @@ void record_explain(const char *path, int error, char ret_text[static RECORD_ERR
 	if (error == 0)
 		ret_text[0] = '\0';
 	else if (error == -EPERM)
-		snprintf(
-			ret_text, RECORD_ERROR,
-			"the folder %.100s belongs to another user, or others can write to it: chmod go-w, "
-			"or name another one (timeline.directory)",
-			path);
+		snprintf(ret_text, RECORD_ERROR,
+			 "the folder %.100s belongs to another user, or others can write to it: chmod go-w, "
+			 "or name another one (timeline.directory)",
+			 path);
 	else
 		snprintf(ret_text, RECORD_ERROR, "%s: the folder %.100s (timeline.directory)",
 			 strerror(-error), path);

@@ -5,6 +5,10 @@
 #include "agent/record.h"
 #include "timeline/files.h"
 
+/* Where it is, by the options. */
+void record_folder(const struct options *options, char ret_path[static PATH_MAX]);
+/* Whether such a file could be one of ours. */
+bool record_is_file(const char *name);
 /*
  * New files in the folder @path, with a name of the time and @what. All such files together are kept below
  * @bytes. Nothing is opened here: that is done by the thread that writes.

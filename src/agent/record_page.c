@@ -1,57 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/record_page.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "config/options.h"
+#include "web/record_numbers.h"
 
-#define DURATION_MIN_S 1.0
-#define DURATION_MAX_S (7 * 86400.0)
+_Static_assert((int)RECORD_LAST + 1 == (int)RECORD_ACTIONS, "each action has a word");
 
-static bool refuse_argument(struct http_reply *reply, const char *what, const char *must)
+const char *record_action_name(enum record_action action)
 {
-	reply->status = 400;
-	strbuf_addf(&reply->body, "%s must be %s\n", what, must);
-	return false;
+	return record_actions[action];
 }
 
-static bool parse_action(const char *text, enum record_action *ret_action)
+int record_page_request(const struct http_request *request, struct record_request *ret_request)
 {
-	static const char *const names[] = {
-		[RECORD_START] = "start", [RECORD_STOP] = "stop", [RECORD_LAST] = "last"
+	const int64_t *n = request->numbers;
+
+	if (n[RECORD_NUMBER_ACTION] < 0 || n[RECORD_NUMBER_ACTION] >= RECORD_ACTIONS ||
+	    n[RECORD_NUMBER_DURATION] < 0 || n[RECORD_NUMBER_BYTES] < 0 || n[RECORD_NUMBER_PID] < 0 ||
+	    n[RECORD_NUMBER_PID] > INT32_MAX)
+		return -EINVAL;
+	*ret_request = (struct record_request){
+		.action = (enum record_action)n[RECORD_NUMBER_ACTION],
+		.duration_ns = n[RECORD_NUMBER_DURATION],
+		.bytes = (uint64_t)n[RECORD_NUMBER_BYTES],
+		.pid = (uint32_t)n[RECORD_NUMBER_PID],
+		.reason = "request",
 	};
-
-	for (unsigned i = 0; text && i < ARRAY_SIZE(names); i++)
-		if (STRV_EQ(text, names[i])) {
-			*ret_action = (enum record_action)i;
-			return true;
-		}
-	return false;
-}
-
-bool record_page_parse(const struct http_request *request, struct record_request *ret_request,
-		       struct http_reply *reply)
-{
-	const char *duration = request->argument(request, "duration"),
-		   *size = request->argument(request, "max_size"), *pid = request->argument(request, "pid");
-	struct record_request parsed = { .reason = "request" };
-	int64_t bytes = 0;
-	uint64_t number = 0;
-
-	if (!parse_action(request->argument(request, "action"), &parsed.action))
-		return refuse_argument(reply, "action", "start, stop or last");
-	if (duration && parse_seconds_ns(duration, DURATION_MIN_S, DURATION_MAX_S, &parsed.duration_ns) < 0)
-		return refuse_argument(reply, "duration", "a time from 1s to 7d");
-	if (size && (option_parse_size(size, &bytes) < 0 || bytes <= 0))
-		return refuse_argument(reply, "max_size", "a size such as 256MiB");
-	if (pid && (parse_u64(pid, &number) < 0 || number == 0 || number > INT32_MAX))
-		return refuse_argument(reply, "pid", "a process ID");
-	parsed.bytes = (uint64_t)bytes;
-	parsed.pid = (uint32_t)number;
-	*ret_request = parsed;
-	return true;
+	return 0;
 }
 
 static json_t *file_json(const struct record_file *file)

@@ -7,8 +7,8 @@
 #include "agent/record.h"
 #include "serve/http.h"
 
-/* The request that the query's arguments make. False: @reply says what they must be. */
-bool record_page_parse(const struct http_request *request, struct record_request *ret_request,
-		       struct http_reply *reply);
+/* The request that the numbers make, which another process may have sent. -EINVAL. */
+int record_page_request(const struct http_request *request, struct record_request *ret_request);
+const char *record_action_name(enum record_action action);
 /* NULL: no memory. */
 json_t *record_page_status(struct record *record);

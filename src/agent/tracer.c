@@ -19,14 +19,16 @@
 #include "base/raised.h"
 #include "base/thread.h"
 #include "pipeline/analysis.h"
+#include "pipeline/analysis_late.h"
+#include "pipeline/measured.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/stacks.h"
 
 #define STACKS_MAX 0.02 /* where trace.max_overhead sets no limit */
 #define STACKS_TURN_NS (20 * NSEC_PER_MSEC) /* of each drain of the ring */
-#define ANALYSIS_TURN_NS (10 * NSEC_PER_MSEC) /* the same */
 #define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver lists its devices in well under 1 s */
 
+enum { WORKS_WAIT = 3 }; /* batches, each of GPU_WORKS_MAX at most */
 enum { TICK_MS = 1000, LEAD_MS = 300, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
 
 /*
@@ -61,6 +63,8 @@ struct tracer {
 	struct snapshot *fed; /* newest snapshot, not yet processed */
 	int64_t fed_ns; /* boot clock */
 	struct trace_view *next_view; /* newest view, not yet fetched */
+	struct gpu_works *works; /* the oldest first, not yet processed */
+	uint64_t works_dropped; /* records */
 
 	/* of the tracing thread */
 	sd_event *event;
@@ -109,6 +113,34 @@ void tracer_feed(struct tracer *tracer, struct snapshot *snapshot)
 		snapshot_unref(old);
 }
 
+static void works_free(struct gpu_works *works)
+{
+	while (works) {
+		struct gpu_works *next = works->next;
+
+		gpu_works_free(works);
+		works = next;
+	}
+}
+
+void tracer_feed_works(struct tracer *tracer, struct gpu_works *works)
+{
+	struct gpu_works **end, *old = NULL;
+	unsigned waiting = 0;
+
+	pthread_mutex_lock(&tracer->lock);
+	for (end = &tracer->works; *end; end = &(*end)->next)
+		waiting++;
+	*end = works;
+	if (waiting == WORKS_WAIT) {
+		old = tracer->works;
+		tracer->works = old->next;
+		tracer->works_dropped += old->n;
+	}
+	pthread_mutex_unlock(&tracer->lock);
+	gpu_works_free(old);
+}
+
 struct record *tracer_record(struct tracer *tracer)
 {
 	return tracer->record;
@@ -139,11 +171,18 @@ static void take_second(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
 	struct snapshot *snapshot = TAKE_PTR(tracer->fed);
+	struct gpu_works *works = TAKE_PTR(tracer->works);
+	uint64_t dropped = tracer->works_dropped;
 
 	pthread_mutex_unlock(&tracer->lock);
 	if (snapshot)
 		pipeline_set_node(tracer->pipeline, snapshot);
 	trace_engine_collect(tracer->engine);
+	/* After the calls that launched it. */
+	for (const struct gpu_works *w = works; w; w = w->next)
+		pipeline_take_works(tracer->pipeline, w);
+	pipeline_works_dropped(tracer->pipeline, dropped);
+	works_free(works);
 	if (tracer->analysis)
 		analyse(tracer, snapshot);
 	record_tick(tracer->record, snapshot);
@@ -256,14 +295,16 @@ static int start_pipeline(struct tracer *tracer)
 
 static int add_analysis(struct tracer *tracer, struct event_sinks *sinks)
 {
-	int r = live_analysis_new(tracer->pipeline, &tracer->analysis);
+	struct measured *measured = pipeline_measured(tracer->pipeline);
+	int r = live_analysis_new(tracer->pipeline, ANALYSIS_LATE_AGENT, &tracer->analysis);
 
 	if (r < 0)
 		return r;
 	live_analysis_set_stacks(tracer->analysis, pipeline_stacks(tracer->pipeline));
-	live_analysis_sink(tracer->analysis)->sink.turn_ns = ANALYSIS_TURN_NS;
-	live_analysis_spans(tracer->analysis)->sink.turn_ns = ANALYSIS_TURN_NS;
+	live_analysis_limit(tracer->analysis);
 	r = span_sinks_add(pipeline_span_sinks(tracer->pipeline), live_analysis_spans(tracer->analysis));
+	if (r >= 0 && measured)
+		r = work_sinks_add(measured_sinks(measured), live_analysis_works(tracer->analysis));
 	return r < 0 ? r : event_sinks_add(sinks, live_analysis_sink(tracer->analysis));
 }
 
@@ -277,6 +318,7 @@ static int add_sinks(struct tracer *tracer)
 	pipeline_set_engine(tracer->pipeline, tracer->engine);
 	if (r >= 0 && stacks) {
 		stack_sums_sink(stacks)->sink.turn_ns = STACKS_TURN_NS;
+		stack_sums_sink(stacks)->sink.computes = true;
 		r = event_sinks_add(sinks, stack_sums_sink(stacks));
 	}
 
@@ -379,6 +421,7 @@ static uint32_t power_of_two(int64_t bytes)
 int tracer_new(const struct options *options, struct tracer **ret_tracer)
 {
 	_cleanup_(tracer_freep) struct tracer *tracer = calloc(1, sizeof(*tracer));
+	const char *cupti_socket = options_text(options, OPT_cupti_socket);
 	int r;
 
 	if (!tracer)
@@ -397,6 +440,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.nccl = options_bool(options, OPT_trace_nccl),
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 		.devices_wait_ns = DEVICES_NS,
+		.measured = cupti_socket && *cupti_socket,
 		.notice = on_notice,
 	};
 	tracer->analyse = options_bool(options, OPT_trace_analysis);
@@ -460,6 +504,7 @@ void tracer_free(struct tracer *tracer)
 	if (tracer->fed)
 		snapshot_unref(tracer->fed);
 	trace_view_unref(tracer->next_view);
+	works_free(tracer->works);
 	record_free(tracer->record);
 	closep(&tracer->stop_fd);
 	pthread_mutex_destroy(&tracer->lock);

@@ -4,6 +4,7 @@
  * Once a second it makes a struct trace_view of both, which the main thread fetches for the next snapshot.
  *
  *   main thread ── tracer_feed(snapshot) ──> devices, NVML's figures of processes
+ *               ── tracer_feed_works() ───> true times of GPUs' work, of programs with CUPTI's plugin
  *               <── tracer_take() ────────── the newest view
  *
  * Invariants
@@ -15,6 +16,7 @@
 
 #include "base/clock.h"
 #include "config/options.h"
+#include "model/gpu_work.h"
 #include "model/snapshot.h"
 #include "model/trace.h"
 
@@ -33,6 +35,11 @@ DEFINE_CLEANUP(struct tracer *, tracer_free, tracer_freep)
 
 /* Passes the node's current devices and processes; takes a reference to the snapshot. */
 void tracer_feed(struct tracer *tracer, struct snapshot *snapshot);
+/*
+ * Passes what CUPTI has measured since the last call; takes it over. What the thread has no time to fetch is
+ * bounded: then the oldest is dropped, and counted.
+ */
+void tracer_feed_works(struct tracer *tracer, struct gpu_works *works);
 /* Its recordings of timelines; valid as long as the tracer. */
 struct record *tracer_record(struct tracer *tracer);
 /*

@@ -18,8 +18,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "config/web_access.h"
 #include "helper/helper.h"
 #include "proc/port.h"
+#include "serve/access.h"
 #include "view/view.h"
 #include "web/protocol.h"
 
@@ -39,6 +41,8 @@ struct web {
 	sd_event *event;
 	struct web_config config;
 	char *hosts, *socket;
+	struct strbuf records; /* of who may ask for what */
+	struct access *access; /* what they say; NULL: nothing is known yet */
 	struct helper *helper;
 	bool started; /* once; from then on it is replaced */
 	bool up; /* it has got everything but addresses */
@@ -130,6 +134,18 @@ static int give_setup(struct web *web)
 	return helper_send(web->helper, setup, n, -1);
 }
 
+/* In memory, of which the process has the one descriptor. */
+static int give_access(struct web *web)
+{
+	_cleanup_close_ int fd = memfd_create("gpusonde-access", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (pwrite(fd, web->records.data, web->records.len, 0) != (ssize_t)web->records.len)
+		return -EIO;
+	return order(web, WEB_ACCESS, fd);
+}
+
 static void arm(sd_event_source *timer, int64_t in_ns)
 {
 	sd_event_source_set_time_relative(timer, (uint64_t)(in_ns / NSEC_PER_USEC));
@@ -146,6 +162,8 @@ static int start_process(struct web *web)
 		r = give_channels(web);
 	if (r == 0 && web->lifeline)
 		r = order(web, WEB_LIFELINE, web->lifeline_fd);
+	if (r == 0)
+		r = give_access(web);
 	if (r == 0)
 		r = give_setup(web);
 	if (r < 0)
@@ -183,6 +201,16 @@ static void keep_port(struct wanted *wanted, int fd)
 	snprintf(wanted->text + host_n, sizeof(wanted->text) - host_n, ":%u", listen_port(fd));
 }
 
+/* @so: what follows for the address. */
+static void refuse_exposure(const char *address, const char *so)
+{
+	log_error(
+		"%s %s: whoever can reach it could read everything, since nobody is asked who it "
+		"is. Name users or tokens (web.config_file, web.tokens), or say that it is to be open: "
+		"--web-open true",
+		address, so);
+}
+
 static int open_http_at(struct web *web, struct wanted *wanted)
 {
 	static const struct {
@@ -200,7 +228,12 @@ static int open_http_at(struct web *web, struct wanted *wanted)
 	wanted->lost = false;
 	if (!wanted->set || !web->up)
 		return 0;
-	r = bind_http(wanted->text, rows[which].flag, fds, &n);
+	if (web_is_exposed(wanted->text, access_asks(web->access)) && !web->config.open) {
+		refuse_exposure(wanted->text, "is not served");
+		return -EACCES;
+	}
+	r = bind_http(wanted->text, web->config.flag ? web->config.flag : rows[which].flag,
+		      access_asks(web->access), fds, &n);
 	wanted->lost = r < 0;
 	if (r < 0)
 		return r;
@@ -230,6 +263,12 @@ static void open_atop_at(struct web *web, struct wanted *wanted, bool abstract)
 
 	if (!wanted->set || !web->up)
 		return;
+	if (!abstract && web_is_exposed(wanted->text, false) && !web->config.open) {
+		log_warning("atop is not served on %s: its protocol has no authentication; name a loopback "
+			    "address with --atop-listen, or say --web-open true",
+			    wanted->text);
+		return;
+	}
 	r = abstract ? bind_atop_abstract(wanted->text, &fd) : bind_atop(wanted->text, &fd);
 	wanted->lost = r < 0 && wanted->opened;
 	if (r < 0)
@@ -317,6 +356,80 @@ int web_listen(struct web *web, const char *const addresses[WEB_ADDRESSES])
 			return r;
 	}
 	return open_http(web);
+}
+
+/* Whether an address that is served would be open to everybody; which one is logged. */
+static bool would_expose(const struct web *web, const struct access *access)
+{
+	for (unsigned i = 0; i < WEB_ADDRESSES; i++) {
+		const struct wanted *wanted = &web->http[i];
+
+		if (!wanted->set || !web_is_exposed(wanted->text, access_asks(access)) || web->config.open)
+			continue;
+		refuse_exposure(wanted->text, "is not opened to everybody");
+		return true;
+	}
+	return false;
+}
+
+/* Takes both over. */
+static void keep_access(struct web *web, struct strbuf *records, struct access *access)
+{
+	access_forget(&web->records);
+	web->records = *records;
+	strbuf_init(records, ACCESS_BYTES_MAX);
+	access_unref(web->access);
+	web->access = access;
+	if (web->config.pages)
+		web_pages_allow_control(web->config.pages, access_allows_control(access));
+}
+
+/* One that has not been told who may ask must not go on by what it knows: its successor is. */
+static void tell_access(struct web *web)
+{
+	if (!web->up || give_access(web) == 0)
+		return;
+	web->up = false;
+	helper_give_up(web->helper);
+}
+
+int web_set_access(struct web *web, const struct strbuf *records, bool may_ask_less)
+{
+	_cleanup_(access_unrefp) struct access *access = NULL;
+	bool had_tls = access_has_tls(web->access), other_tls;
+	struct strbuf copy;
+	int r = access_new(records->data, records->len, &access, NULL);
+
+	if (r < 0)
+		return r;
+	if (!may_ask_less && access_asks_less(access, web->access))
+		return -EPERM;
+	if (would_expose(web, access))
+		return -EACCES;
+	strbuf_init(&copy, ACCESS_BYTES_MAX);
+	strbuf_add(&copy, records->data, records->len);
+	if (copy.failed) {
+		access_forget(&copy);
+		return -ENOMEM;
+	}
+	other_tls = access_has_tls(access) != had_tls;
+	keep_access(web, &copy, TAKE_PTR(access));
+	if (!web->up)
+		return 0;
+	if (other_tls)
+		close_addresses(web, 1U << WEB_UNLISTEN_HTTP);
+	tell_access(web);
+	return other_tls ? open_http(web) : 0;
+}
+
+void web_describe_access(const struct web *web, char *ret_text, size_t size)
+{
+	access_describe(web->access, ret_text, size);
+}
+
+void web_set_open(struct web *web, bool open)
+{
+	web->config.open = open;
 }
 
 void web_listen_atop(struct web *web, const char *address, const char *name)
@@ -453,6 +566,7 @@ int web_new(sd_event *event, const struct web_config *config, struct web **ret_w
 	if (!web->config.ping_ns)
 		web->config.ping_ns = WEB_PING_NS;
 	web->complaints = (struct log_limit){ .burst = 5, .interval_ns = 60 * NSEC_PER_SEC };
+	strbuf_init(&web->records, ACCESS_BYTES_MAX);
 	web->hosts = strdup(config->hosts ? config->hosts : "");
 	web->socket = config->socket ? strdup(config->socket) : NULL;
 	if (!web->hosts || (config->socket && !web->socket))
@@ -492,6 +606,8 @@ void web_free(struct web *web)
 		munmap(web->news, sizeof(*web->news));
 	closep(&web->news_fd);
 	sd_event_unref(web->event);
+	access_forget(&web->records);
+	access_unref(web->access);
 	free(web->hosts);
 	free(web->socket);
 	free(web);
@@ -527,6 +643,9 @@ void web_take_figures(struct web *web, struct web_figures *ret_figures)
 	ret_figures->evicted = added(atomic_load(&c->http_evicted), &web->counted.http_evicted);
 	ret_figures->streams_dropped =
 		added(atomic_load(&c->http_streams_dropped), &web->counted.http_streams_dropped);
+	for (unsigned i = 0; i < HTTP_REFUSALS; i++)
+		ret_figures->refused[i] =
+			added(atomic_load(&c->http_refused[i]), &web->counted.http_refused[i]);
 	if (!web->up)
 		return;
 	ret_figures->streams = atomic_load(&c->http_streams);

@@ -18,8 +18,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "serve/address.h"
+#include "serve/limit.h"
 #include "helper/message.h"
 #include "web/routes.h"
 #include "web/protocol.h"
@@ -29,8 +31,11 @@ enum {
 	STACK_BYTES = 512 << 10,
 	PAGE_BYTES_MAX = 16 << 20, /* as of serve/pages.h */
 	IDLE_MS = 5000, /* after which the last page's memory is given back */
+	POST_BURST = 10,
 	UNREAD_MS = 50, /* how often an asker that does not read is looked at */
 };
+
+#define POST_INTERVAL_NS (6 * NSEC_PER_SEC)
 
 struct channel {
 	int socket; /* -1: none */
@@ -41,7 +46,7 @@ struct channel {
 struct web_pages {
 	struct web_pages_config config;
 	int wake_fd; /* eventfd: new channels, or the thread must stop */
-	atomic_bool stop;
+	atomic_bool stop, control;
 	pthread_t thread;
 	bool running;
 	pthread_mutex_t lock; /* of next */
@@ -51,6 +56,7 @@ struct web_pages {
 	struct channel channels[CHANNELS];
 	struct strbuf body;
 	struct web_answer answer;
+	struct limit posts;
 	int64_t second_ns, cpu_ns; /* when this second began, and the thread's CPU time then */
 };
 
@@ -61,10 +67,32 @@ static const char *no_argument(_unused_ const struct http_request *request, _unu
 	return NULL;
 }
 
+/* What the process that listens may ask for, whatever it has become. */
+static bool may_be_asked(struct web_pages *p, const struct http_route *route, enum http_method method)
+{
+	if (route->right == ACCESS_LOCAL || (route->right == ACCESS_CONTROL && !atomic_load(&p->control)))
+		return false;
+	/* Routes of tests have no methods. */
+	return method == HTTP_GET || (route->methods & method && route->right == ACCESS_CONTROL);
+}
+
+/* All clients together: so many at once, and then one in so long. */
+static bool asks_too_often(struct web_pages *p)
+{
+	return !limit_take(&p->posts, 0, clock_mono_ns(), POST_INTERVAL_NS, POST_BURST);
+}
+
+static int refuse_often(struct http_reply *reply)
+{
+	reply->status = 429;
+	strbuf_adds(&reply->body, "429 too many requests: the agent is told what to do once in 6 seconds\n");
+	return 0;
+}
+
 static int answer_page(struct web_pages *p, const struct web_ask *ask)
 {
 	struct http_request request = {
-		.method = HTTP_GET,
+		.method = ask->posts ? HTTP_POST : HTTP_GET,
 		.path = ask->page < WEB_PAGES ? p->config.routes[ask->page].path : NULL,
 		.variant = ask->variant,
 		.argument = no_argument,
@@ -72,11 +100,19 @@ static int answer_page(struct web_pages *p, const struct web_ask *ask)
 	struct http_reply reply = { .status = 200, .content_type = "text/plain; charset=utf-8" };
 	int r;
 
-	if (!request.path || p->config.routes[ask->page].local_only || ask->variant >= HTTP_VARIANTS)
+	if (!request.path || !may_be_asked(p, &p->config.routes[ask->page], request.method) ||
+	    ask->variant >= HTTP_VARIANTS)
 		return -EACCES;
 	memcpy(request.numbers, ask->numbers, sizeof(request.numbers));
+	memcpy(request.who, ask->who, sizeof(request.who) - 1);
+	if (!text_is_printable(request.who))
+		strcpy(request.who, "?");
+	memcpy(request.text, ask->text, sizeof(request.text) - 1);
 	reply.body = p->body;
-	r = p->config.routes[ask->page].handle(&request, &reply, p->config.userdata);
+	if (request.method == HTTP_POST && asks_too_often(p))
+		r = refuse_often(&reply);
+	else
+		r = p->config.routes[ask->page].handle(&request, &reply, p->config.userdata);
 	p->body = reply.body;
 	p->answer.status = reply.status;
 	p->answer.age = reply.age;
@@ -88,6 +124,8 @@ static int answer_question(struct web_pages *p, const struct web_ask *ask)
 {
 	unsigned version = ask->atop_version;
 
+	if (ask->question != WEB_PAGE && !p->config.atop)
+		return -EPROTO;
 	if (version < 1 || version > ATOP_VERSION_NEWEST)
 		version = ATOP_VERSION_NEWEST;
 	switch ((enum web_question)ask->question) {
@@ -307,6 +345,11 @@ void web_pages_free(struct web_pages *pages)
 	strbuf_done(&pages->body);
 	pthread_mutex_destroy(&pages->lock);
 	free(pages);
+}
+
+void web_pages_allow_control(struct web_pages *pages, bool allowed)
+{
+	atomic_store(&pages->control, allowed);
 }
 
 int web_pages_connect(struct web_pages *pages, int *ret_page_channel, int *ret_atop_channel)

@@ -83,6 +83,7 @@ static void close_window(struct analysis *a, uint64_t end_ns)
 		parts[i].window(a, a->parts[i], &window);
 	rules_judge(a, &window);
 	findings_expire(a, window.begin_ns);
+	findings_explain(a);
 	usage_reset(a);
 	a->window_ns = end_ns;
 }
@@ -104,6 +105,8 @@ void analysis_finish(struct analysis *a)
 {
 	if (a->counts.events > 0 && a->newest_ns - a->window_ns >= a->options.window_ns / 10)
 		close_window(a, a->newest_ns);
+	else
+		findings_explain(a);
 }
 
 /* ---- events ---- */

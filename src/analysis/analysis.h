@@ -16,6 +16,7 @@
  *     A part bounds its own. Nothing of the caller's is kept but copies.
  *  4. Absent evidence is said: which kinds of evidence came (analysis_seen()), which a rule needs and did not
  *     get (analysis_missing()), which a finding would be surer with (its `without`).
+ *  5. What follows from another finding is its symptom (causes.def): never lost, but no alert of its own.
  *
  * One thread owns a struct analysis. Nothing here sleeps, reads a clock or draws random numbers.
  */
@@ -137,6 +138,9 @@ struct analysis_value {
 struct analysis_finding {
 	enum analysis_rule rule;
 	bool active; /* the rule still says so */
+	uint32_t number; /* from 1, ascending */
+	uint32_t cause; /* number of the finding that explains it, which has none; 0: none does */
+	uint32_t kinds; /* bits of enum analysis_kind: of the operations that it is of; 0: of none */
 	uint32_t node, pid, device; /* pid 0: of no single process */
 	uint32_t subject; /* text: operation, kernel, reason, ...; 0: none */
 	uint64_t communicator; /* 0: none */

@@ -89,12 +89,16 @@ void finding_report(struct analysis *a, const struct analysis_finding *finding)
 		uint64_t begin_ns = MIN(known->begin_ns, finding->begin_ns);
 		double confidence = MAX(known->confidence, finding->confidence);
 		uint64_t told_ns = known->told_ns;
+		uint32_t number = known->number, cause = known->cause, kinds = known->kinds | finding->kinds;
 		struct analysis_frames *before = known->frames;
 
 		*known = *finding;
 		known->begin_ns = begin_ns;
 		known->confidence = confidence;
 		known->told_ns = told_ns;
+		known->number = number;
+		known->cause = cause;
+		known->kinds = kinds;
 		known->frames = frames ? frames : before;
 		if (frames)
 			free(before);
@@ -106,6 +110,7 @@ void finding_report(struct analysis *a, const struct analysis_finding *finding)
 		}
 		*known = *finding;
 		known->told_ns = a->newest_ns;
+		known->number = ++a->findings_told;
 		known->frames = frames;
 	}
 	known->active = true;

@@ -43,6 +43,7 @@ struct latency_model {
 	uint64_t key, first_ns, last_ns;
 	uint32_t node, pid, device, name;
 	uint8_t kind, size_class, dimensions; /* dimensions 0: warming up */
+	bool of_device; /* the device's own times */
 	bool wide; /* of several dimensions, and all sizes */
 	bool has_bytes, has_utilization, has_clock;
 	float *sample; /* MIXTURE_OBSERVATIONS times dimensions */
@@ -142,6 +143,7 @@ static struct latency_model *model_get(struct analysis *a, struct latency *l,
 				     .name = event->name,
 				     .kind = event->kind,
 				     .size_class = class,
+				     .of_device = of_device,
 				     .wide = wide };
 	return m;
 }
@@ -312,6 +314,12 @@ static double seconds_of_log(double x)
 	return exp(x) / (double)NSEC_PER_SEC;
 }
 
+/* A collective's work on the device is work, too. */
+static uint32_t kinds_of(const struct latency_model *m)
+{
+	return UINT32_C(1) << m->kind | (m->of_device ? UINT32_C(1) << ANALYSIS_WORK : 0);
+}
+
 static struct analysis_finding finding_of(const struct latency_model *m, enum analysis_rule rule)
 {
 	return (struct analysis_finding){ .rule = rule,
@@ -319,6 +327,7 @@ static struct analysis_finding finding_of(const struct latency_model *m, enum an
 					  .pid = m->pid,
 					  .device = m->device,
 					  .subject = m->name,
+					  .kinds = kinds_of(m),
 					  .begin_ns = m->flagged_ns,
 					  .end_ns = m->last_ns,
 					  .stack = m->stack };

@@ -4,6 +4,9 @@
  * samples rises, clearly more than the samples scatter, and in each fifth of them (what jumps rises in one,
  * what fills up not in the last); and NVML agrees where it is known. Without steps, samples are of windows.
  *
+ * By stack: each block is of the stack that allocated it, as far as that is known; a finding has the one
+ * whose bytes rose the most.
+ *
  * What a process holds is what PyTorch's allocators say, or else what calls allocated and did not free.
  * Beyond ALLOCATIONS_MAX blocks of all processes a process's own sum is not known any more, and not judged.
  */
@@ -20,6 +23,7 @@ enum {
 	SAMPLES = 30,
 	FIFTHS = 5,
 	UNIT = 256, /* bytes; the driver rounds up to more */
+	SITES = 16, /* stacks of a process that allocate; the last one stands for all others */
 };
 #define SAMPLE_NS ((uint64_t)NSEC_PER_SEC) /* at most one in this time, so that NVML's figures are of it */
 #define RISE_MIN (32ULL << 20)
@@ -38,12 +42,18 @@ struct holder {
 	struct sample_of_memory {
 		uint64_t ns;
 		double held, nvml;
+		double sites[SITES]; /* bytes held of each */
 	} samples[SAMPLES];
+	uint32_t sites_n;
+	struct {
+		uint64_t stack, held;
+	} sites[SITES];
 };
 
 struct memory {
 	struct row_list holders;
 	struct hashmap by, blocks; /* blocks: bytes in units, by process and address */
+	struct hashmap sites; /* of blocks whose stack is known: index of the holder's */
 };
 
 int memory_new(void **ret_state)
@@ -66,6 +76,7 @@ void memory_free(void *state)
 	row_list_done(&m->holders);
 	hashmap_done(&m->by);
 	hashmap_done(&m->blocks);
+	hashmap_done(&m->sites);
 	free(m);
 }
 
@@ -101,14 +112,40 @@ static uint64_t block_key(const struct analysis_event *event)
 	return hash_bytes_secret(parts, sizeof(parts));
 }
 
+static uint32_t site_of(struct holder *h, uint64_t stack)
+{
+	uint32_t i = 0;
+
+	while (i < h->sites_n && i < SITES - 1 && h->sites[i].stack != stack)
+		i++;
+	if (i == h->sites_n) {
+		h->sites[i].stack = i < SITES - 1 ? stack : 0;
+		h->sites_n++;
+	}
+	return i;
+}
+
 static void free_block(struct memory *m, struct holder *h, uint64_t key)
 {
-	uint32_t units;
+	uint32_t units, site;
 
 	if (!hashmap_get(&m->blocks, key, &units))
 		return;
 	hashmap_del(&m->blocks, key);
 	h->held -= MIN(h->held, (uint64_t)units * UNIT);
+	if (!hashmap_get(&m->sites, key, &site))
+		return;
+	hashmap_del(&m->sites, key);
+	h->sites[site].held -= MIN(h->sites[site].held, (uint64_t)units * UNIT);
+}
+
+/* Without memory for it the block is of no stack. */
+static void add_to_site(struct memory *m, struct holder *h, uint64_t key, uint64_t stack, uint64_t bytes)
+{
+	uint32_t site = site_of(h, stack);
+
+	if (hashmap_put(&m->sites, key, site) == 0)
+		h->sites[site].held += bytes;
 }
 
 static void add_block(struct memory *m, struct holder *h, const struct analysis_event *event)
@@ -118,10 +155,13 @@ static void add_block(struct memory *m, struct holder *h, const struct analysis_
 
 	h->calls = true;
 	free_block(m, h, key); /* its end was missed */
-	if (m->blocks.count == ALLOCATIONS_MAX || hashmap_put(&m->blocks, key, units) < 0)
+	if (m->blocks.count == ALLOCATIONS_MAX || hashmap_put(&m->blocks, key, units) < 0) {
 		h->blind = true;
-	else
-		h->held += (uint64_t)units * UNIT;
+		return;
+	}
+	h->held += (uint64_t)units * UNIT;
+	if (event->stack != 0)
+		add_to_site(m, h, key, event->stack, (uint64_t)units * UNIT);
 }
 
 static void holder_figure(struct holder *h, const struct analysis_event *event)
@@ -180,14 +220,20 @@ static double held_by_driver(const struct analysis *a, const struct holder *h)
 
 static void holder_sample(const struct analysis *a, struct holder *h, uint64_t ns)
 {
+	struct sample_of_memory *sample;
+
 	if (!h->torch_known && (!h->calls || h->blind))
 		return;
 	if (h->n > 0 && ns < h->samples[h->n - 1].ns + SAMPLE_NS)
 		return;
 	if (h->n == SAMPLES)
 		memmove(&h->samples[0], &h->samples[1], --h->n * sizeof(h->samples[0]));
-	h->samples[h->n++] = (struct sample_of_memory){ ns, h->torch_known ? h->torch : (double)h->held,
-							held_by_driver(a, h) };
+	sample = &h->samples[h->n++];
+	*sample = (struct sample_of_memory){ .ns = ns,
+					     .held = h->torch_known ? h->torch : (double)h->held,
+					     .nvml = held_by_driver(a, h) };
+	for (uint32_t i = 0; i < h->sites_n; i++)
+		sample->sites[i] = (double)h->sites[i].held;
 }
 
 void memory_step(struct analysis *a, uint32_t node, uint32_t pid, uint64_t ns)
@@ -265,6 +311,25 @@ static bool leaks(const struct holder *h, struct memory_line *ret_line)
 	       (!h->nvml_known || last->nvml - first->nvml > AGREES * rise);
 }
 
+/* The stack whose bytes rose the most, by how much; without one that is known all is as it was. */
+static void put_site(const struct holder *h, struct analysis_finding *finding)
+{
+	const struct sample_of_memory *first = &h->samples[0], *last = &h->samples[SAMPLES - 1];
+	uint32_t most = 0, rising = 0;
+
+	for (uint32_t i = 0; i < h->sites_n; i++) {
+		rising += last->sites[i] > first->sites[i];
+		if (last->sites[i] - first->sites[i] > last->sites[most] - first->sites[most])
+			most = i;
+	}
+	if (rising == 0)
+		return;
+	finding->stack = h->sites[most].stack;
+	finding_value(finding, "rise_of_stack", ANALYSIS_BYTES, last->sites[most] - first->sites[most]);
+	finding_value(finding, "held_by_stack", ANALYSIS_BYTES, last->sites[most]);
+	finding_value(finding, "stacks_rising", ANALYSIS_NUMBER, rising);
+}
+
 static void judge_holder(struct analysis *a, const struct holder *h)
 {
 	struct analysis_finding finding = { .rule = FINDING_LEAK,
@@ -286,6 +351,7 @@ static void judge_holder(struct analysis *a, const struct holder *h)
 	if (h->nvml_known)
 		finding_value(&finding, "rise_of_driver", ANALYSIS_BYTES,
 			      h->samples[SAMPLES - 1].nvml - h->samples[0].nvml);
+	put_site(h, &finding);
 	finding_report(a, &finding);
 }
 
@@ -300,8 +366,10 @@ static void remove_holder(struct memory *m, uint32_t i)
 		hashmap_put(&m->by, (uint64_t)last->node << 32 | last->pid, i); /* replaces */
 	}
 	m->holders.n--;
-	if (m->holders.n == 0)
+	if (m->holders.n == 0) {
 		hashmap_clear(&m->blocks);
+		hashmap_clear(&m->sites);
+	}
 }
 
 void memory_window(struct analysis *a, void *state, const struct analysis_window *window)

@@ -34,6 +34,7 @@ struct call_sum {
 /* Steps that ended in a window. */
 struct step_sums {
 	uint32_t n; /* 0: none, or where they begin is not known */
+	uint64_t waits; /* for the device, in these */
 	double seconds, part[ANALYSIS_STEP_PARTS], idle[ANALYSIS_STEP_PARTS];
 	bool work_known;
 };
@@ -69,6 +70,7 @@ struct process_usage {
 	/* Of the window: */
 	bool ended;
 	struct call_sum kinds[ANALYSIS_KINDS]; /* without nested ones */
+	struct call_sum true_work; /* of its work, what has the device's own times */
 	struct call_sum blocking_copies, pageable_copies, pinned_copies;
 	struct call_sum device_allocations; /* that the driver served */
 	uint64_t sized_launches, small_launches; /* sized: whose grid and block are known */
@@ -113,6 +115,7 @@ struct analysis {
 	uint32_t seen;
 	void *parts[ANALYSIS_PARTS];
 	struct row_list findings; /* struct analysis_finding */
+	uint32_t findings_told; /* numbers given */
 	struct analysis_counts counts;
 };
 
@@ -139,6 +142,9 @@ struct judgement {
 #undef SUBJECT_DEVICE
 #undef SUBJECT_NOBODY
 
+/* usage.c: which of a process's work is known by the device's own times: a value, or what would be surer. */
+void usage_say_times(const struct process_usage *usage, struct analysis_finding *finding);
+
 /* finding.c */
 /*
  * A rule says something, in this window: a finding begins, or the active one of the same rule, node, pid,
@@ -149,6 +155,8 @@ void finding_report(struct analysis *analysis, const struct analysis_finding *fi
 void findings_free(struct analysis *analysis);
 /* Those that were not reported since @since_ns have ended. */
 void findings_expire(struct analysis *analysis, uint64_t since_ns);
+/* cause.c: which of them explain which others. */
+void findings_explain(struct analysis *analysis);
 /* At the end of a window: every rule that has the evidence which it needs. */
 void rules_judge(struct analysis *analysis, const struct analysis_window *window);
 void finding_value(struct analysis_finding *finding, const char *name, enum analysis_unit unit, double value);

@@ -325,7 +325,8 @@ static void put_scores(struct rank_group *g, struct rank_row *late, struct analy
 	if (own <= 0)
 		return;
 	finding_value(finding, "relative_score", ANALYSIS_RATIO, least / own);
-	finding_value(finding, "individual_score", ANALYSIS_RATIO, late->best > 0 ? late->best / own : 1);
+	finding_value(finding, "individual_score", ANALYSIS_RATIO,
+		      late->best > 0 ? MIN(late->best / own, 1.0) : 1);
 }
 
 static void keep_best(struct rank_group *g)

@@ -67,7 +67,7 @@ bool rule_clocks_throttled(const struct judgement *judgement, struct device_usag
 					 &cap);
 
 		if (harm && usage->reasons[i].seconds > most &&
-		    !(cap && ratio_known && ratio > CLOCK_RATIO)) {
+		    !(cap && (!ratio_known || ratio > CLOCK_RATIO))) {
 			most = usage->reasons[i].seconds;
 			finding->subject = usage->reasons[i].reason;
 		}

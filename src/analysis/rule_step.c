@@ -27,21 +27,29 @@ static bool idle_share(const struct process_usage *usage, double *ret_share)
 	return true;
 }
 
-/* The same, or else what the driver says of the whole device. */
+/*
+ * The same; or else at least, by the process's work, which may be at the same time as other work, and by what
+ * the driver says of the whole device.
+ */
 static bool device_idle(const struct judgement *judgement, const struct process_usage *usage,
 			double *ret_share)
 {
-	double utilization;
+	const struct call_sum *work = &usage->kinds[ANALYSIS_WORK];
+	double utilization, idle = 0;
+	bool is_figure;
 
 	if (idle_share(usage, ret_share))
 		return true;
 	if (usage->devices_n > 1) /* which of them waits is not known */
 		return false;
-	if (!usage_figure(usage_device(judgement->analysis, usage->node, usage->device),
-			  ANALYSIS_COUNTER_UTILIZATION, &utilization))
-		return false;
-	*ret_share = 1 - utilization;
-	return true;
+	is_figure = usage_figure(usage_device(judgement->analysis, usage->node, usage->device),
+				 ANALYSIS_COUNTER_UTILIZATION, &utilization);
+	if (is_figure)
+		idle = 1 - utilization;
+	if (work->n > 0)
+		idle = MAX(idle, 1 - work->seconds / judgement->window->seconds);
+	*ret_share = idle;
+	return is_figure || work->n > 0;
 }
 
 bool rule_launch_bound(const struct judgement *judgement, struct process_usage *usage)
@@ -64,6 +72,7 @@ bool rule_launch_bound(const struct judgement *judgement, struct process_usage *
 		finding_value(finding, "small_share", ANALYSIS_RATIO, small);
 	if (known)
 		finding_value(finding, "device_idle_share", ANALYSIS_RATIO, idle);
+	usage_say_times(usage, finding);
 	return true;
 }
 
@@ -75,9 +84,11 @@ bool rule_sync_in_loop(const struct judgement *judgement, struct process_usage *
 	double share = syncs->seconds / judgement->window->seconds, idle = 0,
 	       rate = (double)syncs->n / judgement->window->seconds;
 	bool known = device_idle(judgement, usage, &idle);
+	/* Of those in steps that are known: these may be a part of the window. */
+	double of_step = steps->n > 0 ? (double)steps->waits / steps->n : 0;
 
 	if (rate < WAITS_MIN || share < WAIT_SHARE || (known && idle < IDLE_SHARE) ||
-	    (steps->n > 0 && (double)syncs->n < WAITS_OF_STEP * steps->n))
+	    (steps->n > 0 && of_step < WAITS_OF_STEP))
 		return false;
 	finding->confidence = 0.5 + (known ? 0.2 : 0) + (steps->n > 0 ? 0.2 : 0);
 	finding->without = (known ? 0 : 1U << EVIDENCE_WORK | 1U << EVIDENCE_UTILIZATION) |
@@ -85,9 +96,10 @@ bool rule_sync_in_loop(const struct judgement *judgement, struct process_usage *
 	finding_value(finding, "waits_per_second", ANALYSIS_PER_SECOND, rate);
 	finding_value(finding, "time_share", ANALYSIS_RATIO, share);
 	if (steps->n > 0)
-		finding_value(finding, "waits_per_step", ANALYSIS_NUMBER, (double)syncs->n / steps->n);
+		finding_value(finding, "waits_per_step", ANALYSIS_NUMBER, of_step);
 	if (known)
 		finding_value(finding, "device_idle_share", ANALYSIS_RATIO, idle);
+	usage_say_times(usage, finding);
 	return true;
 }
 
@@ -106,6 +118,7 @@ bool rule_data_starvation(const struct judgement *judgement, struct process_usag
 	finding->confidence = known ? 0.95 : 0.6;
 	finding->without = known ? 0 : 1U << EVIDENCE_WORK;
 	finding_value(finding, known ? "idle_share" : "time_share", ANALYSIS_RATIO, share);
+	usage_say_times(usage, finding);
 	finding_value(finding, "waits", ANALYSIS_NUMBER, (double)loads->n);
 	finding_value(finding, "mean", ANALYSIS_SECONDS, loads->seconds / (double)loads->n);
 	return true;

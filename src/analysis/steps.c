@@ -46,6 +46,7 @@ struct step_tracker {
 	uint32_t since; /* calls of it since the step began */
 	uint64_t boundary_ns
 		[2]; /* of the step that is not divided yet, and of the one that goes on; 0: none */
+	uint32_t waits[2]; /* for the device, in these */
 	bool has_work, ended;
 	double newest[NEWEST];
 	struct sweep sweep;
@@ -53,7 +54,7 @@ struct step_tracker {
 	double usual[ANALYSIS_STEP_PARTS], recent[ANALYSIS_STEP_PARTS]; /* seconds of a step; usual: before */
 	double level; /* ln of seconds of a step before it became slower */
 	bool slow;
-	uint32_t grown; /* text: the part that grew; 0: not known yet */
+	uint32_t grown; /* the part that grew, and 1; 0: not known yet */
 	uint64_t slow_ns;
 };
 
@@ -182,6 +183,7 @@ static void step_over(struct step_tracker *t, uint64_t begin_ns, uint64_t end_ns
 	t->shown.seconds += seconds;
 	t->window.n++;
 	t->window.seconds += seconds;
+	t->window.waits += t->waits[0];
 	for (unsigned i = 0; i < ANALYSIS_STEP_PARTS; i++) {
 		double weight = t->shown.steps == 1 ? 1 : RECENT;
 
@@ -210,6 +212,8 @@ static void step_begins(struct analysis *a, struct step_tracker *t, uint64_t ns)
 	}
 	t->boundary_ns[0] = t->boundary_ns[1];
 	t->boundary_ns[1] = ns;
+	t->waits[0] = t->waits[1];
+	t->waits[1] = 0;
 	memory_step(a, t->shown.node, t->shown.pid, ns);
 }
 
@@ -238,14 +242,16 @@ static uint32_t symbol_of(const struct analysis_event *event)
 	return (uint32_t)hash_bytes(parts, sizeof(parts));
 }
 
-/* In order, out of the ring. */
-static void search_period(struct step_sequence *q)
+/* In order, out of the ring. Of all calls, one after the other of the same is no step. */
+static void search_period(struct step_sequence *q, bool all_calls)
 {
 	uint32_t in_order[PERIOD_CALLS], n = (uint32_t)MIN(q->n, (uint64_t)PERIOD_CALLS);
 
 	for (uint32_t i = 0; i < n; i++)
 		in_order[i] = q->symbols[(q->n - n + i) % PERIOD_CALLS];
 	q->period = period_find(in_order, n, &q->rare, &q->once);
+	if (all_calls && q->period == 1)
+		q->period = 0;
 	q->searched = q->n;
 }
 
@@ -275,7 +281,7 @@ static void add_symbol(struct analysis *a, struct step_tracker *t, unsigned sequ
 
 	q->symbols[q->n++ % PERIOD_CALLS] = symbol;
 	if (q->n >= MIN(MAX(2 * q->searched, (uint64_t)SEARCH_FIRST), q->searched + PERIOD_CALLS)) {
-		search_period(q);
+		search_period(q, sequence == SEQUENCES - 1);
 		choose_sequence(t);
 	}
 	if (t->shown.source != ANALYSIS_STEPS_FOUND || t->sequence != sequence)
@@ -329,8 +335,10 @@ void steps_event(struct analysis *a, void *state, const struct analysis_event *e
 		if (is_in_sequence(event, i))
 			add_symbol(a, t, i, event);
 	/* After it: a call that begins a step is in that step. */
-	if (t->boundary_ns[1] != 0)
-		add_interval(t, event);
+	if (t->boundary_ns[1] == 0)
+		return;
+	t->waits[1] += event->kind == ANALYSIS_SYNC;
+	add_interval(t, event);
 }
 
 /* ---- windows ---- */
@@ -346,12 +354,12 @@ double steps_marked(const struct analysis *a, uint32_t node, uint32_t pid)
 									   0;
 }
 
-/* The part whose time grew the most since steps were as usual. */
+/* The part whose time grew the most since steps were as usual; where none did, what is none of the others. */
 static unsigned most_grown(const struct step_tracker *t)
 {
-	unsigned most = 0;
+	unsigned most = ANALYSIS_STEP_OTHER;
 
-	for (unsigned i = 1; i < ANALYSIS_STEP_PARTS; i++)
+	for (unsigned i = 0; i < ANALYSIS_STEP_PARTS; i++)
 		if (t->recent[i] - t->usual[i] > t->recent[most] - t->usual[most])
 			most = i;
 	return most;
@@ -359,7 +367,7 @@ static unsigned most_grown(const struct step_tracker *t)
 
 static void report_slower(struct analysis *a, struct step_tracker *t)
 {
-	unsigned part = most_grown(t);
+	unsigned part = t->grown > 0 ? t->grown - 1 : most_grown(t);
 	struct analysis_finding finding = { .rule = FINDING_STEP_SLOWER,
 					    .node = t->shown.node,
 					    .pid = t->shown.pid,
@@ -367,9 +375,9 @@ static void report_slower(struct analysis *a, struct step_tracker *t)
 					    .end_ns = t->boundary_ns[1],
 					    .confidence = 0.9 };
 
-	if (t->grown == 0)
-		analysis_text(a, step_parts[part].name, &t->grown);
-	finding.subject = t->grown;
+	t->grown = part + 1;
+	analysis_text(a, step_parts[part].name, &finding.subject);
+	finding.kinds = UINT32_C(1) << step_parts[part].kind;
 	finding.without = t->has_work ? 0 : 1U << EVIDENCE_WORK;
 	finding_value(&finding, "before", ANALYSIS_SECONDS, exp(t->level));
 	finding_value(&finding, "now", ANALYSIS_SECONDS, exp(t->change.after));

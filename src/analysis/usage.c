@@ -192,6 +192,8 @@ static void add_of_process(struct process_usage *p, const struct analysis_event 
 	if (event->kind == ANALYSIS_COLLECTIVE && event->flags & ANALYSIS_TRUE)
 		return; /* its call is counted */
 	sum_call(&p->kinds[event->kind], event);
+	if (event->kind == ANALYSIS_WORK && event->flags & ANALYSIS_TRUE)
+		sum_call(&p->true_work, event);
 	if (event->kind == ANALYSIS_COPY)
 		add_copy(p, event);
 	if (event->kind == ANALYSIS_LAUNCH)
@@ -274,6 +276,17 @@ bool usage_figure(const struct device_usage *d, enum analysis_counter counter, d
 void usage_window(_unused_ struct analysis *a, _unused_ void *state, _unused_ const struct analysis_window *w)
 {
 	/* The rules read the sums as they are. */
+}
+
+void usage_say_times(const struct process_usage *p, struct analysis_finding *finding)
+{
+	const struct call_sum *all = &p->kinds[ANALYSIS_WORK];
+
+	if (all->n > p->true_work.n)
+		finding->without |= 1U << EVIDENCE_TRUE_TIMES;
+	if (p->true_work.n > 0 && all->seconds > 0)
+		finding_value(finding, "work_measured_share", ANALYSIS_RATIO,
+			      p->true_work.seconds / all->seconds);
 }
 
 bool usage_waits(const struct process_usage *p, double *ret_share)

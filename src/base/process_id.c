@@ -11,6 +11,7 @@
 /* Fields of /proc/PID/stat, numbered as in proc_pid_stat(5). */
 enum {
 	STAT_STATE = 3,
+	STAT_PARENT,
 	STAT_UTIME = 14,
 	STAT_STIME,
 	STAT_THREADS = 20,
@@ -81,6 +82,8 @@ static int stat_number(struct cursor field, uint64_t *ret_value)
 static uint64_t *stat_wanted(struct process_stat *stat, unsigned number)
 {
 	switch (number) {
+	case STAT_PARENT:
+		return &stat->parent;
 	case STAT_UTIME:
 		return &stat->user_ticks;
 	case STAT_STIME:

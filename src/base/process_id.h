@@ -43,6 +43,7 @@ int64_t process_boot_ns(uint64_t start_ticks);
 struct process_stat {
 	/* points into the text; may contain any byte, including parentheses, blanks and line ends */
 	struct cursor comm;
+	uint64_t parent; /* field 4: its PID, 0 if it is in another PID namespace */
 	char state; /* field 3: 'R', 'S', 'Z', ... */
 	uint64_t user_ticks, kernel_ticks; /* fields 14 and 15: CPU time of all threads, in clock ticks */
 	uint64_t threads; /* field 20 */

@@ -36,6 +36,14 @@ void strbuf_reset(struct strbuf *sb)
 		sb->data[0] = '\0';
 }
 
+void strbuf_truncate(struct strbuf *sb, size_t len)
+{
+	if (len >= sb->len)
+		return;
+	sb->len = len;
+	sb->data[len] = '\0';
+}
+
 /* Reserves space for @n more bytes and the NUL. */
 static bool reserve(struct strbuf *sb, size_t n)
 {

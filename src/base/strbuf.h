@@ -27,6 +27,8 @@ void strbuf_done(struct strbuf *sb);
 
 /* Empties the buffer and clears its failure; the memory is reused. */
 void strbuf_reset(struct strbuf *sb);
+/* Forgets all but the first @len bytes, which there are. */
+void strbuf_truncate(struct strbuf *sb, size_t len);
 
 void strbuf_add(struct strbuf *sb, const void *p, size_t n);
 void strbuf_adds(struct strbuf *sb, const char *s);

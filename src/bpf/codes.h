@@ -93,6 +93,8 @@ __noinline int code_send(__u64 id, __u64 incarnation, __u32 i)
 	if (!python || !walk || !c || i >= TRACE_STACK_MAX)
 		return 0;
 	frame = &walk->frames[i];
+	if (frame->code < TRACE_FRAME_MARKS)
+		return 1;
 	key.code = frame->code;
 	key.check = frame->check;
 	sent_ns = bpf_map_lookup_elem(&codes, &key);

@@ -91,7 +91,7 @@ __noinline int python_scan(__u64 id, __u64 self, __u64 state)
 	const struct trace_python *python = bpf_map_lookup_elem(&pythons, &tgid);
 	struct walk *walk = bpf_map_lookup_elem(&walks, &id);
 
-	if (!python || !walk)
+	if (!takes_stacks || !python || !walk)
 		return 0;
 	for (__u32 i = 0; i < PYTHON_THREADS; i++) {
 		if (!state)

@@ -11,7 +11,7 @@
 
 enum {
 	/* Of spec.h, event.h and shared.h: increased with every change of the interface. */
-	TRACE_VERSION = 11,
+	TRACE_VERSION = 12,
 	TRACE_PROCESSES_MAX = 16384, /* maximum processes with sums */
 	TRACE_CALLS_MAX = 16384, /* maximum rows of all tables of probes */
 	TRACE_OPERANDS = 6,

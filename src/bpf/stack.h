@@ -63,6 +63,15 @@ struct trace_frame {
 };
 _Static_assert(sizeof(struct trace_frame) == 16, "both sides must agree");
 
+/* In place of a code object's address: no function, but what stands between those of tasks of asyncio. */
+enum trace_frame_mark {
+	TRACE_FRAME_AWAITED_BY = 1, /* the next frames are those of the task that awaits this one */
+	TRACE_FRAME_AWAITED_BY_ONE, /* as the next, where one task is left */
+	TRACE_FRAME_AWAITED_BY_SEVERAL, /* several tasks await this one, and their frames are left out */
+	TRACE_FRAME_AWAITED_FURTHER, /* there are more than are walked */
+	TRACE_FRAME_MARKS,
+};
+
 enum trace_stack_flag {
 	TRACE_STACK_CUT = 1 << 0, /* there are more frames than TRACE_STACK_MAX */
 	TRACE_STACK_PART = 1 << 1, /* what calls the last frame could not be read */
@@ -192,6 +201,18 @@ struct trace_python {
 	__u16 code_tlbc, frame_tlbc;
 	__u16 text_state, text_length, text_hash, text_ascii, text_compact; /* of str objects */
 	__u16 bytes_size, bytes_data; /* of bytes objects */
+	/*
+	 * Tasks of asyncio, 3.14 and later: the task that a thread runs, in its state; 0: not known where.
+	 * In FutureObj and TaskObj: who awaits it, whether that is a set, whether it is a task,
+	 * its coroutine.
+	 */
+	__u16 thread_task, task_awaited_by, task_several, task_is_task, task_coroutine;
+	__u16 set_used; /* of set objects */
+	__u16 object_type; /* of each object */
+	__u16 generator_frame, generator_state; /* of coroutines */
+	__u16 frame_stack; /* of a frame, from its beginning: its stack pointer */
+	__u8 awaited_below; /* what it awaits is so many bytes below that, in generator_state's ... */
+	__u8 state_awaits; /* ... state that says so */
 	__u8 text_kind_shift; /* of the three bits of `kind` in `state` */
 	__u8 status_active; /* mask in thread_status's first byte: it runs */
 	__u8 flags; /* enum trace_python_flag */

@@ -9,6 +9,7 @@
 enum {
 	PYTHON_MET = 32, /* code objects of a walk that are known again; a power of two */
 	NATIVE_MET = 64, /* addresses of a thread whose rules are known again; a power of two */
+	PYTHON_AWAITING = 16, /* frames of a task that awaits; a power of two */
 	PYTHON_END = 64, /* bytes at each end of a table of lines that are compared */
 	/*
 	 * Bytes before a frame that are read with it. From 3.11 on frames lie one after the other, the outer
@@ -74,7 +75,18 @@ struct walk {
 	__u32 check, pad2; /* of the code object that was read last */
 	struct walk_code met[PYTHON_MET];
 	__u64 end[2 + PYTHON_END / 8]; /* of a table of lines */
+	/* The task that the thread runs, and the frame of its coroutine; 0: none is known. */
+	__u64 task, task_frame;
+	__u64 task_back; /* the frame that calls that one, once the walk has reached it; else 0 */
+	__u64 awaiting[PYTHON_AWAITING]; /* frames of a coroutine that awaits, the outermost first */
 };
+
+/*
+ * Whether stacks are recorded; user space sets it. To the verifier it is a constant: where they are not, it
+ * leaves out what takes them, which is three quarters of its work. Before 6.8 it verifies each function that
+ * is not static, whether or not it is called: so those that take longest ask, too.
+ */
+const volatile __u32 takes_stacks SEC(".rodata.stacks") = 1;
 
 /* User space sets max_entries of this map, too: 1 where no stacks are recorded. */
 struct {

@@ -172,7 +172,7 @@ __noinline __u64 stack_take(__u64 id)
 	__u32 shift, own, stack;
 	__u64 none; /* all bits of it are compared */
 
-	if (!ctl || !thread || !c)
+	if (!takes_stacks || !ctl || !thread || !c)
 		return TRACE_STACK_OFF;
 	shift = ctl->stack_shift & TRACE_FLAG_SAMPLED_BITS;
 	own = thread->flags >> TRACE_PROC_STACK_SHIFT & TRACE_FLAG_SAMPLED_BITS;

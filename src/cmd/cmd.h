@@ -25,13 +25,16 @@ void put_errors(const struct invocation *invocation, const struct strbuf *lines)
 int agent_main(struct invocation *invocation);
 int analyze_main(struct invocation *invocation);
 int atopgpud_main(struct invocation *invocation);
+int check_main(struct invocation *invocation);
 int cgroup_main(struct invocation *invocation);
 int control_main(struct invocation *invocation); /* release, resume */
 /* The DCGM exporter's command line becomes the agent's (cmd/exporter.c); an exit status. */
 int exporter_translate(struct invocation *invocation);
 int doctor_main(struct invocation *invocation);
+int explain_main(struct invocation *invocation);
 int help_main(struct invocation *invocation);
 int inspect_main(struct invocation *invocation);
+int lint_main(struct invocation *invocation);
 int mcp_main(struct invocation *invocation);
 int probes_main(struct invocation *invocation);
 int top_main(struct invocation *invocation);

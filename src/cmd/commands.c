@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "cmd/check/check.h"
 #include "config/nearest.h"
 
 #define INVALID_COMMAND_LINE                                                                  \
@@ -34,6 +35,25 @@ static const struct exit_status top_statuses[] = {
 	{ "0", "It was ended: q, or a signal." },
 	{ "1", "There is no terminal, or its kind is not known." },
 	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
+static const struct exit_status explain_statuses[] = {
+	{ "0", "It is explained, whatever is wrong with it." },
+	{ "1",
+	  "No such GPU, process or job is known here; there is no driver, or no current data; or the output "
+	  "failed." },
+	{ "2",
+	  "The command line or the configuration is invalid, or the operand has several meanings: which is "
+	  "said." },
+	{ 0 },
+};
+
+static const struct exit_status check_statuses[] = {
+	{ "0", "OK. With --for node-problem-detector: no condition is critical." },
+	{ "1", "WARNING. With --for node-problem-detector: a condition is critical." },
+	{ "2", "CRITICAL. With --for node-problem-detector: what holds is unknown." },
+	{ "3", "UNKNOWN: there is no driver, or the command line or the configuration is invalid." },
 	{ 0 },
 };
 
@@ -68,6 +88,15 @@ static const struct exit_status probes_statuses[] = {
 	{ 0 },
 };
 
+static const struct exit_status lint_statuses[] = {
+	{ "0", "No query has a name of the DCGM exporter, or of gpusonde's that there is not." },
+	{ "1",
+	  "Queries have such names, which are shown; or FILE cannot be read, is neither JSON nor YAML, or "
+	  "has no query; or the output failed." },
+	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
 static const struct exit_status inspect_statuses[] = {
 	{ "0", "Device code was found that matches --arch and --kernel; parts of it may be unreadable." },
 	{ "1",
@@ -78,7 +107,7 @@ static const struct exit_status inspect_statuses[] = {
 };
 
 static const struct exit_status doctor_statuses[] = {
-	{ "0", "No check failed; there may be warnings." },
+	{ "0", "No check failed; there may be warnings. With --bundle: it is written, whatever is wrong." },
 	{ "1",
 	  "At least one check failed (\"ok\" of --json is false), for example that of the configuration; "
 	  "or the output failed." },
@@ -138,6 +167,14 @@ static const struct exit_status report_statuses[] = {
 	{ "0", "It is shown." },
 	{ "1", "A file cannot be read, or has nothing of that time; or the output failed." },
 	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
+static const struct exit_status diff_statuses[] = {
+	{ "0", "They are shown; with --threshold: and nothing has changed by more." },
+	{ "1", "A file cannot be read, or has nothing of that time; or the output failed." },
+	INVALID_COMMAND_LINE,
+	{ "3", "With --threshold: something has changed by more." },
 	{ 0 },
 };
 
@@ -202,7 +239,42 @@ const struct command commands[] = {
 	  .about = "A screen that shows what the GPUs do and for whom, and follows it; gpusonde alone does "
 		   "the same on a\n"
 		   "terminal. From the running agent; if none runs, it takes its own samples, and says so. h "
-		   "shows its keys." },
+		   "shows its keys.\n"
+		   "HOST: those of other machines, from their agents (http.listen): a name, name:port, or\n"
+		   "https://name/path. --replay: a recording.",
+	  .operands = "[HOST...]",
+	  .operands_max = OPERANDS_MAX },
+	{ .name = "explain",
+	  .run = explain_main,
+	  .use = USE_EXPLAIN,
+	  .statuses = explain_statuses,
+	  .summary = "what GPUs or programs do, and what slows them down, in sentences",
+	  .about =
+		  "Explains in sentences what a GPU, a process or the processes of a batch job do, what "
+		  "slows them down, by\n"
+		  "which figures, and what is to be done: from the running agent, with what its analysis has "
+		  "found\n"
+		  "(trace.analysis); if none runs, from its own samples, and it says so. GPU: an index or a "
+		  "UUID's beginning;\n"
+		  "without an operand: all. gpu:X, pid:X and job:X say which is meant.",
+	  .operands = "[PID|GPU|JOB]" },
+	{ .name = "check",
+	  .run = check_main,
+	  .use = USE_CHECK,
+	  .statuses = check_statuses,
+	  .summary = "whether the GPUs are healthy, for Nagios, Icinga, Slurm and others",
+	  .about =
+		  "Checks conditions of the node and its GPUs as a plugin of Nagios and Icinga does: a line "
+		  "with the worst of\n"
+		  "them and performance data, a line for each condition, and the exit status; Slurm and "
+		  "Kubernetes' node problem\n"
+		  "detector can call it, too (docs/check.md). From the running agent; if none runs, which is "
+		  "a warning, from its own\n"
+		  "samples. CONDITION: only these: driver, agent, gpus, recovery, memory, ecc, heat, links, "
+		  "xids.",
+	  .operands = "[CONDITION...]",
+	  .operands_max = OPERANDS_MAX,
+	  .usage_status = CHECK_UNKNOWN },
 	{ .name = "trace",
 	  .run = trace_main,
 	  .use = USE_TRACE,
@@ -258,6 +330,19 @@ const struct command commands[] = {
 		   "running kernel, in a child process; else they are typical of kernels in general. The "
 		   "file is only read.",
 	  .operands = "FILE" },
+	{ .name = "lint",
+	  .run = lint_main,
+	  .use = USE_LINT,
+	  .statuses = lint_statuses,
+	  .summary = "which queries of a Grafana board or Prometheus rules break, by their names",
+	  .about = "Reads a board of Grafana (JSON) or a file of Prometheus' rules (YAML) and names each "
+		   "metric of the DCGM exporter\n"
+		   "in its queries, what release 4.9 of the exporter calls it, what /metrics calls it, and "
+		   "by what its number is to be\n"
+		   "multiplied or divided then; and each metric and label of gpusonde's own in them that "
+		   "there is not,\n"
+		   "with the nearest name (docs/grafana.md). The file is only read.",
+	  .operands = "FILE" },
 	{ .name = "inspect",
 	  .run = inspect_main,
 	  .use = USE_INSPECT,
@@ -283,7 +368,9 @@ const struct command commands[] = {
 	  .summary = "check what works, and show remedies",
 	  .about = "Checks the driver, the GPUs, permissions, the kernel, ports and the running agent, and "
 		   "shows the remedy for each\n"
-		   "problem; what is wrong comes first." },
+		   "problem; what is wrong comes first. --bundle writes what support would ask for into "
+		   "one file: docs/support.md\n"
+		   "has what is in it, and what is taken out." },
 	{ .name = "cgroup",
 	  .run = cgroup_main,
 	  .use = USE_CGROUP,
@@ -329,7 +416,8 @@ const struct command commands[] = {
 	  .about = "Shows what was recorded as it was shown then: tables, with --json the document of "
 		   "gpusonde snapshot --json,\n"
 		   "with --view another page. Without --at the newest moment; with --speed all that follows, "
-		   "like a film.",
+		   "like a film.\n"
+		   "--serve serves all of the agent's pages of it instead.",
 	  .operands = "FILE" },
 	{ .name = "report",
 	  .run = report_main,
@@ -344,8 +432,8 @@ const struct command commands[] = {
 	  .operands = "[FILE]" },
 	{ .name = "diff",
 	  .run = diff_main,
-	  .use = USE_REPORT,
-	  .statuses = report_statuses,
+	  .use = USE_DIFF,
+	  .statuses = diff_statuses,
 	  .summary = "compare two recordings, or two times of one",
 	  .about = "Shows the sums of gpusonde report of two recordings beside each other. A and B are each "
 		   "FILE, or\n"
@@ -374,8 +462,8 @@ const struct command commands[] = {
 	  .summary = "serve an assistant: the Model Context Protocol",
 	  .about = "Speaks the Model Context Protocol on standard input and output, for an assistant that "
 		   "starts it. Its tools are\n"
-		   "commands that only read (gpus, ps, doctor, report, analyze), with their JSON; nothing is "
-		   "changed on the machine,\n"
+		   "commands that only read (gpus, ps, explain, doctor, report, analyze), with their JSON; "
+		   "nothing is changed on the machine,\n"
 		   "and no more is seen than its user may see. docs/mcp.md shows how it is set up." },
 	{ .name = "atopgpud",
 	  .run = atopgpud_main,

@@ -18,6 +18,8 @@
 /* Where the exporter's image and package have it. */
 #define COLLECTORS_DEFAULT "/etc/dcgm-exporter/default-counters.csv"
 #define LISTEN_DEFAULT ":9400"
+/* As the exporter is. */
+#define OPEN "GPUSONDE_WEB_OPEN"
 
 static const struct exporter_flag {
 	const char *name, *alias;
@@ -86,6 +88,8 @@ int exporter_translate(struct invocation *inv)
 	inv->argc = kept;
 	if (status == EXIT_SUCCESS && !getenv(LISTEN))
 		status = set_variable(LISTEN, LISTEN_DEFAULT);
+	if (status == EXIT_SUCCESS && !getenv(OPEN))
+		status = set_variable(OPEN, "true");
 	if (status == EXIT_SUCCESS && !getenv(COLLECTORS) && access(COLLECTORS_DEFAULT, R_OK) == 0)
 		status = set_variable(COLLECTORS, COLLECTORS_DEFAULT);
 	return status;

@@ -79,7 +79,7 @@ static int dispatch(struct invocation *inv)
 	inv->options_bad = inv->complaints.len > 0;
 	if (bad || (inv->options_bad && inv->command->use != USE_DOCTOR)) {
 		put_errors(inv, &inv->complaints);
-		return EXIT_USAGE;
+		return inv->command->usage_status ? inv->command->usage_status : EXIT_USAGE;
 	}
 	log_setup(LOG_TARGET_STDERR, (int)options_number(&inv->options, OPT_log_level), "gpusonde");
 	return inv->command->run(inv);

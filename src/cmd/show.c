@@ -18,8 +18,8 @@
 #include "cmd/show_fields.h"
 #include "cmd/show_select.h"
 #include "cmd/snapshot_client.h"
-#include "cmd/window.h"
 #include "model/snapshot.h"
+#include "screen/window.h"
 #include "view/json.h"
 #include "view/snapshot_read.h"
 #include "view/table.h"
@@ -372,8 +372,12 @@ int show_main(struct invocation *inv)
 		fprintf(stderr, "gpusonde %s: cannot start: %s\n", inv->command->name, strerror(-r));
 		return EXIT_FAILURE;
 	}
-	if (terminal && watch && !screen.json && window_open(&screen.window) < 0)
+	if (terminal && watch && !screen.json && window_open(screen.table.colour, &screen.window) < 0)
 		screen.window = NULL; /* then one page after the other */
+	if (screen.window) {
+		screen.table.colour = true; /* as the terminal has them */
+		screen.table.width = window_width(screen.window);
+	}
 	r = show_loop(client, &screen, watch_ns);
 	window_close(screen.window);
 	if (r == -EINVAL)

@@ -108,23 +108,72 @@ static bool is_known_field(const json_t *rows, const json_t *names, const char *
 	return false;
 }
 
+/* Nearest by letters may be far from what was meant: a name that goes on as it was begun is nearer. */
+static const char *nearest_name(const json_t *names, const char *name)
+{
+	struct nearest nearest;
+	const json_t *unused;
+	const char *key;
+
+	nearest_init(&nearest, name);
+	json_object_foreach((json_t *)names, key, unused) {
+		if (strncmp(key, name, strlen(name)) == 0)
+			return key;
+		nearest_offer(&nearest, key);
+	}
+	return nearest.best;
+}
+
+/* An object, or a list of them, is no cell of a table, and in no order. */
+static bool is_one_value(const json_t *rows, const char *name)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		const json_t *value = field_of(row, name);
+
+		if (json_is_object(value) || json_is_object(json_array_get(value, 0)))
+			return false;
+	}
+	return true;
+}
+
+static int refuse_several(const struct show_fields *fields, const json_t *names, const char *name)
+{
+	char object[FIELD_NAME_MAX + 1];
+	const char *first;
+
+	snprintf(object, sizeof(object), "%s.", name);
+	first = nearest_name(names, object);
+	if (first && strncmp(first, object, strlen(object)) == 0)
+		fprintf(stderr, "gpusonde %s: \"%.95s\" has several values: name one, such as %s\n",
+			fields->command, name, first);
+	else
+		fprintf(stderr, "gpusonde %s: \"%.95s\" is a list of objects: --json shows it\n",
+			fields->command, name);
+	return -EINVAL;
+}
+
 /* The first field of @list that no row has is an error. @names: of fields that are in rows, known or not. */
 static int check_names(const struct show_fields *fields, const json_t *rows, const json_t *names,
 		       const struct field_list *list)
 {
-	for (unsigned i = 0; i < list->n; i++) {
-		const char *name = list->name[i] + (list->name[i][0] == '+' || list->name[i][0] == '-'), *key;
-		struct nearest nearest;
-		const json_t *unused;
+	bool one_value = list == &fields->sort || (list == &fields->columns && !fields->json);
 
-		if (is_known_field(rows, names, name))
+	for (unsigned i = 0; i < list->n; i++) {
+		const char *name = list->name[i] + (list->name[i][0] == '+' || list->name[i][0] == '-');
+		const char *nearest;
+
+		if (is_known_field(rows, names, name)) {
+			if (one_value && !is_one_value(rows, name))
+				return refuse_several(fields, names, name);
 			continue;
-		nearest_init(&nearest, name);
-		json_object_foreach((json_t *)names, key, unused)
-			nearest_offer(&nearest, key);
+		}
+		nearest = nearest_name(names, name);
 		fprintf(stderr, "gpusonde %s: nothing here has a field \"%.95s\"", fields->command, name);
-		if (nearest.best)
-			fprintf(stderr, ": did you mean %s?\n", nearest.best);
+		if (nearest)
+			fprintf(stderr, ": did you mean %s?\n", nearest);
 		else
 			fprintf(stderr, ": gpusonde %s --json shows all\n", fields->command);
 		return -EINVAL;

@@ -13,6 +13,7 @@
 #include "config/places.h"
 #include "agent/readiness.h"
 #include "serve/client.h"
+#include "view/snapshot_read.h"
 #include "view/view.h"
 
 #define FIRST_READING_NS (5 * NSEC_PER_SEC) /* timeout; a healthy driver needs well under one second */
@@ -148,7 +149,7 @@ static int run(struct snapshot_client *client, uint64_t readings, int64_t ns)
 /* Takes two readings a second apart, or one if the first has no data. */
 static int begin_sampling(struct snapshot_client *client)
 {
-	struct collector_config config = { .quiet = true };
+	struct collector_config config = { .quiet = true, .host_figures = true };
 	struct snapshot *snapshot;
 	bool good;
 	int r = collector_new(client->event, client->options, &config, &client->collector);
@@ -273,6 +274,33 @@ static int sample_until(struct snapshot_client *client, int64_t end_ns, int fd)
 		if (r < 0)
 			return r;
 	}
+}
+
+int snapshot_client_read(struct snapshot_client *client, unsigned sections, json_t **ret_document,
+			 struct snapshot **ret_snapshot, char *ret_why, size_t size)
+{
+	json_t *document = NULL;
+	struct strbuf text;
+	int r;
+
+	strbuf_init(&text, 0);
+	r = snapshot_client_get(client, sections, &text);
+	if (r == 0)
+		document = json_loadb(text.data, text.len, 0, NULL);
+	if (r == 0)
+		r = snapshot_read(document, ret_snapshot);
+	if (r == -EBADMSG || r == -E2BIG)
+		snprintf(ret_why, size,
+			 "the agent's answer is not understood: check that it has this command's version");
+	else if (r < 0)
+		snprintf(ret_why, size, "%s",
+			 snapshot_client_failure(client) ? snapshot_client_failure(client) : strerror(-r));
+	if (ret_document)
+		*ret_document = document;
+	else
+		json_decref(document);
+	strbuf_done(&text);
+	return r;
 }
 
 int snapshot_client_wait(struct snapshot_client *client, int64_t ns, int fd)

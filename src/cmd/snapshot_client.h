@@ -6,10 +6,12 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #include "base/strbuf.h"
 #include "config/options.h"
+#include "model/snapshot.h"
 
 struct snapshot_client;
 
@@ -22,6 +24,11 @@ DEFINE_CLEANUP(struct snapshot_client *, snapshot_client_free, snapshot_client_f
  * driver's child is available; snapshot_client_note() has the reason.
  */
 int snapshot_client_get(struct snapshot_client *client, unsigned sections, struct strbuf *out);
+/*
+ * The same, decoded; @ret_document may be NULL. Negative: @ret_why says why, with the remedy.
+ */
+int snapshot_client_read(struct snapshot_client *client, unsigned sections, json_t **ret_document,
+			 struct snapshot **ret_snapshot, char *ret_why, size_t size);
 /*
  * Waits for this time, or until @fd (-1: none) is readable: then 1. Continues sampling without an agent.
  */

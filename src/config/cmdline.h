@@ -50,6 +50,7 @@ struct command {
 	const struct exit_status *statuses; /* ends with value NULL; commands may share a list */
 	const char *operands; /* words beside the flags, as shown in usage; NULL: none allowed */
 	unsigned char operands_max; /* 0: one */
+	unsigned char usage_status; /* of an invalid command line or configuration; 0: EXIT_USAGE */
 	/* the operands are another program's command line: our flags end at the first one */
 	bool command_line;
 	bool or_command_line; /* the operands are that only if they come after "--" */

@@ -5,7 +5,7 @@
 
 #include "base/macro.h"
 
-enum { WORD_MAX = 48 }; /* longer words are not compared: all our names are shorter */
+enum { WORD_MAX = 80 }; /* longer words are not compared: all our names are shorter */
 
 /*
  * Optimal string alignment distance; three rows suffice because a swap refers to the row before the previous

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Parsers of values that base/text does not parse: sizes, shares, auto.
+ * Parsers of values that base/text does not parse: shares, auto.
  */
 #include "config/options.h"
 
@@ -10,15 +10,6 @@
 
 #include "base/macro.h"
 #include "base/text.h"
-
-static const struct {
-	const char *unit;
-	int64_t bytes;
-} size_units[] = {
-	{ "KiB", INT64_C(1) << 10 },
-	{ "MiB", INT64_C(1) << 20 },
-	{ "GiB", INT64_C(1) << 30 },
-};
 
 static const struct {
 	const char *text;
@@ -39,31 +30,6 @@ static int before(const char *text, const char *unit, char number[static 32])
 	memcpy(number, text, n - unit_n);
 	number[n - unit_n] = 0;
 	return 0;
-}
-
-int option_parse_size(const char *text, int64_t *ret_bytes)
-{
-	char number[32];
-	uint64_t n;
-
-	for (size_t i = 0; i < ARRAY_SIZE(size_units); i++) {
-		if (before(text, size_units[i].unit, number) < 0)
-			continue;
-		if (parse_u64(number, &n) < 0 || n > (uint64_t)(INT64_MAX / size_units[i].bytes))
-			return -EINVAL;
-		*ret_bytes = (int64_t)n * size_units[i].bytes;
-		return 0;
-	}
-	return -EINVAL;
-}
-
-void option_describe_size(int64_t bytes, struct strbuf *out)
-{
-	size_t i = ARRAY_SIZE(size_units) - 1;
-
-	while (i > 0 && bytes % size_units[i].bytes)
-		i--;
-	strbuf_addf(out, "%lld%s", (long long)(bytes / size_units[i].bytes), size_units[i].unit);
 }
 
 int option_parse_share(const char *text, int64_t *ret_ppm)

@@ -9,6 +9,7 @@
 #include <syslog.h>
 
 #include "base/clock.h"
+#include "base/size.h"
 #include "base/text.h"
 #include "config/exporter.h"
 #include "config/nearest.h"
@@ -158,9 +159,9 @@ void option_describe(const struct option *option, struct strbuf *out)
 		break;
 	case OPTION_SIZE:
 		strbuf_adds(out, "a whole number and KiB, MiB or GiB, ");
-		option_describe_size(option->min, out);
+		size_describe(option->min, out);
 		strbuf_adds(out, " to ");
-		option_describe_size(option->max, out);
+		size_describe(option->max, out);
 		break;
 	case OPTION_SHARE:
 		strbuf_addf(out, "a percentage, %g%% to %g%%", (double)option->min / 1e4,
@@ -279,7 +280,7 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 	case OPTION_LEVEL:
 		return parse_level(text, ret_number);
 	case OPTION_SIZE:
-		return option_parse_size(text, ret_number);
+		return size_parse(text, ret_number);
 	case OPTION_SHARE:
 		return option_parse_share(text, ret_number);
 	case OPTION_TRISTATE:

@@ -30,15 +30,20 @@ enum use {
 	USE_RECORD = 1 << 11, /* also of USE_CONTROL */
 	USE_ANALYZE = 1 << 12,
 	USE_REPLAY = 1 << 13,
-	USE_REPORT = 1 << 14, /* and diff */
+	USE_REPORT = 1 << 14,
 	USE_ROWS = 1 << 15, /* of USE_READ, gpus and ps */
 	USE_MCP = 1 << 16,
 	USE_TOP = 1 << 17,
+	USE_DIFF = 1 << 18,
+	USE_EXPLAIN = 1 << 19,
+	USE_CHECK = 1 << 20,
+	USE_LINT = 1 << 21,
 	USE_TABLES = USE_READ | USE_DOCTOR | USE_PROBES | USE_TRACE | USE_INSPECT | USE_CGROUP | USE_ANALYZE |
-		     USE_REPLAY,
-	USE_SAMPLE = USE_AGENT | USE_READ | USE_TOP | USE_DOCTOR | USE_ATOPGPUD | USE_RECORD,
-	USE_ALL = USE_SAMPLE | USE_CONTROL | USE_PROBES | USE_TRACE | USE_INSPECT | USE_CGROUP |
-		  USE_ANALYZE | USE_REPLAY | USE_REPORT | USE_MCP,
+		     USE_REPLAY | USE_EXPLAIN,
+	USE_SAMPLE = USE_AGENT | USE_READ | USE_TOP | USE_DOCTOR | USE_ATOPGPUD | USE_RECORD | USE_EXPLAIN |
+		     USE_CHECK,
+	USE_ALL = USE_SAMPLE | USE_CONTROL | USE_PROBES | USE_TRACE | USE_INSPECT | USE_CGROUP | USE_ANALYZE |
+		  USE_REPLAY | USE_REPORT | USE_DIFF | USE_MCP | USE_LINT,
 };
 
 enum option_type {
@@ -165,10 +170,8 @@ int options_from_yaml(struct options *options, const char *name, const void *tex
 		      struct strbuf *errors);
 
 /* Parsers of types that only options use (config/option_value.c). -EINVAL. */
-int option_parse_size(const char *text, int64_t *ret_bytes);
 int option_parse_share(const char *text, int64_t *ret_ppm);
 int option_parse_tristate(const char *text, int64_t *ret_tristate);
-void option_describe_size(int64_t bytes, struct strbuf *out);
 
 /* NULL if the option is `none` or empty. */
 const char *options_text(const struct options *options, enum option_id id);

@@ -143,6 +143,9 @@ static void note_foreign(struct strbuf *warnings)
 		strbuf_addc(warnings, '\n');
 }
 
+/* The simulated driver's own variables. */
+#define SIMULATED_PREFIX "GPUSONDE_SIM_"
+
 /*
  * Warns of a variable that is probably a misspelt option. Others with the prefix (Kubernetes sets some) are
  * ignored.
@@ -153,7 +156,8 @@ static void warn_near_miss(const char *variable, struct strbuf *warnings)
 	const char *equals_sign = strchr(variable, '=');
 	struct nearest nearest;
 
-	if (!equals_sign || (size_t)(equals_sign - variable) >= sizeof(word))
+	if (!equals_sign || (size_t)(equals_sign - variable) >= sizeof(word) ||
+	    strncmp(variable, SIMULATED_PREFIX, strlen(SIMULATED_PREFIX)) == 0)
 		return;
 	snprintf(word, sizeof(word), "%.*s", (int)(equals_sign - variable), variable);
 	nearest_init(&nearest, word);

@@ -153,6 +153,14 @@ void cuda_nvml(struct cuda *cuda, struct process_id id, const char *uuid, double
 	       double observed_seconds, double memory_bytes);
 
 /*
+ * What CUPTI measured in a process whose program had connected by @since_boot_ns: from @begin_ns to @end_ns
+ * the device worked for it for @busy_ns. For calibration; of a device that the process is not known to use,
+ * nothing is taken.
+ */
+void cuda_measured(struct cuda *cuda, uint32_t tgid, uint64_t since_boot_ns, const char *uuid,
+		   uint64_t begin_ns, uint64_t end_ns, uint64_t busy_ns);
+
+/*
  * Closes the window that began at the last call (at first: at cuda_new): aggregates as of @now_ns
  * (CLOCK_MONOTONIC), written into the devices, totals and processes of a view. Reading has no side effects:
  * pending work counts up to now and stays pending.

@@ -71,6 +71,21 @@ uint8_t counter_presence(const struct process *p, enum traced_metric row)
 	return PRESENCE_PRESENT;
 }
 
+/* Nothing where nothing was compared; how old it is is said beside it. */
+static void fill_measured(const struct cuda *cuda, const struct usage *u, struct traced_device *d)
+{
+	const struct measured_busy *m = u->measured;
+
+	if (!m || u->estimate.measured_errors.n == 0)
+		return;
+	d->v[TRACED_BUSY_MEASURED_ERROR] = estimate_error(&u->estimate.measured_errors);
+	d->v[TRACED_BUSY_MEASURED_COMPARED] = m->compared_seconds;
+	d->v[TRACED_BUSY_MEASURED_AGE] =
+		(double)((uint64_t)cuda->window_start_ns - m->compared_ns) / NSEC_PER_SEC;
+	for (unsigned row = TRACED_BUSY_MEASURED_ERROR; row <= TRACED_BUSY_MEASURED_AGE; row++)
+		d->p[row] = PRESENCE_PRESENT;
+}
+
 static void fill_gauges(const struct cuda *cuda, const struct process *p, const struct usage *u,
 			struct traced_device *d)
 {
@@ -80,7 +95,8 @@ static void fill_gauges(const struct cuda *cuda, const struct process *p, const 
 	d->p[TRACED_ACTIVE_RATIO] = estimated;
 	d->v[TRACED_CORES] = u->cores;
 	d->p[TRACED_CORES] = cuda->totals[u->device].device_cores > 0 ? estimated : PRESENCE_ABSENT;
-	if (u->estimate.errors_n > 0) {
+	fill_measured(cuda, u, d);
+	if (u->estimate.errors.n > 0) {
 		d->v[TRACED_BUSY_ERROR] = u->error;
 		d->p[TRACED_BUSY_ERROR] = PRESENCE_PRESENT;
 	}

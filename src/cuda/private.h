@@ -87,7 +87,7 @@ static inline uint64_t salted(const struct cuda *cuda, uint64_t key)
 
 static inline bool spans_wanted(const struct cuda *cuda)
 {
-	return cuda->span_sinks.n > 0;
+	return cuda->span_sinks.list.n > 0;
 }
 
 /* When a call returned. */

@@ -47,8 +47,10 @@ void process_free(struct cuda *cuda, struct process *p)
 	if (!p)
 		return;
 	ledger_drop(cuda, p, NONE, true);
-	for (uint32_t i = 0; i < p->usages_n; i++)
+	for (uint32_t i = 0; i < p->usages_n; i++) {
 		free(p->usages[i].spans);
+		free(p->usages[i].measured);
+	}
 	free(p->usages);
 	free(p->contexts);
 	for (unsigned i = 0; i < TRACE_VARIABLES; i++)

@@ -28,6 +28,24 @@ struct leak {
 	double nvml;
 };
 
+/* What the device did for the process, as CUPTI measured it, beside what was estimated: measured.c */
+enum { MEASURED_WINDOWS = 64, MEASURED_PARTS = 16 };
+struct measured_busy {
+	uint32_t windows_n; /* in all: of these the newest are kept */
+	struct measured_estimate {
+		uint64_t begin_ns, end_ns;
+		double busy, launches;
+	} windows[MEASURED_WINDOWS];
+	uint32_t parts_n; /* that wait for the window that they are in */
+	struct measured_part {
+		uint64_t begin_ns, end_ns, busy_ns;
+	} parts[MEASURED_PARTS];
+	/* Of the time that is to be compared next: */
+	double seconds, busy, estimated, launches;
+	double compared_seconds; /* in all */
+	uint64_t compared_ns; /* when the newest time that was compared ended */
+};
+
 /* NVML's figures, as last received. */
 struct nvml_figures {
 	double busy, observed, memory;
@@ -63,6 +81,7 @@ struct usage {
 	uint64_t pending_first_ns;
 	double pending_core_ns;
 	struct estimate estimate;
+	struct measured_busy *measured; /* NULL: nothing was yet */
 	struct leak leak;
 	struct nvml_figures nvml;
 	struct share rest; /* launches without a row, and time of graphs */
@@ -108,6 +127,9 @@ static inline void usage_count(struct usage *usage, enum traced_metric row, uint
 void usage_span(struct cuda *cuda, struct usage *usage, uint64_t start, uint64_t end, uint64_t likely_end,
 		double cores);
 double usage_cores(const struct cuda *cuda, const struct usage *usage, const struct stream *s);
+
+/* measured.c: a window of the process is closed, in which so much was estimated */
+void measured_window(struct usage *usage, uint64_t begin_ns, uint64_t end_ns, double busy, double launches);
 
 /* fill.c: whether what a process has allocated is known, and how well */
 uint8_t live_presence(const struct process *p, const struct usage *u, enum traced_metric row);

@@ -76,9 +76,10 @@ static void close_spans(struct cuda *cuda, struct usage *u, uint64_t now_ns)
 	u->cores = core_ns / elapsed;
 	busy = estimate_window(&u->estimate, elapsed / NSEC_PER_SEC, (double)covered / NSEC_PER_SEC,
 			       likely / NSEC_PER_SEC, (double)(u->work - u->work_shown), u->pending);
-	u->work_shown = u->work;
 	u->now[TRACED_SPAN] = add_saturated(u->now[TRACED_SPAN], covered);
 	u->busy_ns = (uint64_t)(busy * NSEC_PER_SEC);
+	measured_window(u, (uint64_t)cuda->window_start_ns, now_ns, busy, (double)(u->work - u->work_shown));
+	u->work_shown = u->work;
 	u->now[TRACED_BUSY_ESTIMATED] = add_saturated(u->now[TRACED_BUSY_ESTIMATED], u->busy_ns);
 	add_to_device(&cuda->totals[u->device], &spans);
 }
@@ -88,7 +89,7 @@ static void take_nvml_figures(struct cuda *cuda, const struct process *p, struct
 	if (u->nvml.window != cuda->window)
 		return;
 	cuda->stats.calibration_windows += estimate_calibrate(&u->estimate, u->nvml.busy, u->nvml.observed);
-	u->error = estimate_error(&u->estimate);
+	u->error = estimate_error(&u->estimate.errors);
 	if (presence_is(live_presence(p, u, TRACED_LEAK)))
 		leak_window(&u->leak, now_ns, u->device_live, u->nvml.memory);
 	else

@@ -59,10 +59,24 @@ void buffers_requested(uint8_t **buffer, size_t *size, size_t *records)
 	*size = *buffer ? BUFFER_BYTES : 0;
 }
 
+/* Since it was asked last. */
+static void add_dropped(const struct cupti *cupti, void *context, uint32_t stream)
+{
+	size_t dropped = 0;
+
+	if (cupti->ActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS)
+		atomic_fetch_add(&buffers.dropped, dropped);
+}
+
+void buffers_flush(const struct cupti *cupti, bool forced)
+{
+	cupti->ActivityFlushAll(forced);
+	add_dropped(cupti, NULL, 0);
+}
+
 void buffers_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
 	const struct cupti *cupti = library_cupti();
-	size_t dropped = 0;
 
 	(void)size;
 	for (unsigned i = 0; buffer && i < BUFFERS; i++) {
@@ -74,8 +88,8 @@ void buffers_completed(void *context, uint32_t stream, uint8_t *buffer, size_t s
 	}
 	if (buffer && buffer == buffers.waste && atomic_load(&buffers.accept))
 		atomic_fetch_add(&buffers.dropped, (valid + LARGEST_RECORD - 1) / LARGEST_RECORD);
-	if (cupti && cupti->ActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS)
-		atomic_fetch_add(&buffers.dropped, dropped);
+	if (cupti)
+		add_dropped(cupti, context, stream);
 	buffers_wake();
 }
 

@@ -44,6 +44,8 @@ struct buffer {
 };
 void buffers_requested(uint8_t **buffer, size_t *size, size_t *records); /* CUPTI's callbacks */
 void buffers_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
+/* CUPTI is to give what it has; what found no room is counted, also if it gives nothing. */
+void buffers_flush(const struct cupti *cupti, bool forced);
 void buffers_accept(bool accept); /* false: all are refused */
 bool buffers_take(struct buffer *ret_buffer); /* one that CUPTI has filled, until it is given back */
 void buffers_give(const struct buffer *buffer);

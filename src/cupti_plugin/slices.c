@@ -200,14 +200,14 @@ static void slice_end(uint8_t state, bool by_end)
 
 	turn_off(cupti);
 	for (unsigned i = 0; i < (by_end ? 1 : LAST_TURNS); i++) {
-		cupti->ActivityFlushAll(0);
+		buffers_flush(cupti, false);
 		drain(cupti, by_end);
 		if (buffers_given() == 0)
 			break;
 		plugin_sleep_ms(LAST_TURN_MS);
 	}
 	if (buffers_given() > 0)
-		cupti->ActivityFlushAll(1);
+		buffers_flush(cupti, true);
 	drain(cupti, by_end);
 	tell_slice(state, 0, now_ns);
 	leave(cupti);
@@ -229,7 +229,7 @@ static void slice_turn(void)
 		return;
 	if (slices.clock == CUPTI_CLOCK_OFFSET)
 		offset_measure(cupti);
-	cupti->ActivityFlushAll(0);
+	buffers_flush(cupti, false);
 	drain(cupti, false);
 	slices.flushed_ns = plugin_now_ns();
 	tell_slice(CUPTI_ON, 0, now_ns);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cupti_socket/receive.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "activity/span_union.h"
+#include "base/clock.h"
 #include "base/saturated.h"
+#include "base/user_shares.h"
+#include "model/gpu_work.h"
 
 PLUGIN_ROW_ASSERT(struct gpu_time);
 
@@ -14,6 +16,7 @@ struct device {
 	struct gpu_time row;
 	struct span_union busy; /* of the slice that is on: work that comes late may overlap any of it */
 	double busy_before; /* seconds, of slices before */
+	uint8_t uuid[16]; /* zeros: not known */
 };
 
 /* Of a client. */
@@ -23,6 +26,11 @@ struct devices {
 	double observed_seconds;
 	uint64_t no_room; /* works of further devices */
 	struct cupti_slice slice; /* the newest */
+	uint64_t untimely; /* records of times that cannot be */
+	/* Of what is kept: */
+	uint64_t kept_round; /* in which the next two were set */
+	uint32_t kept, user; /* rows; index of the user's share */
+	uint64_t kept_missing, told_missing; /* records, so far; as of the newest slice */
 };
 
 struct cupti_receiver {
@@ -32,51 +40,16 @@ struct cupti_receiver {
 	struct cupti_receiver_ops ops;
 	void *userdata;
 	uint64_t lost; /* of all clients that ever were */
+	struct row_list kept; /* struct gpu_work; none unless cupti_receiver_keep() was called */
+	struct user_shares shares; /* of these, by user */
+	uint64_t round, not_kept;
 };
 
 /* ---- messages ---- */
 
-static bool is_zeros(const void *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (((const uint8_t *)bytes)[i])
-			return false;
-	return true;
-}
-
-static bool work_is_valid(const struct cupti_work *w)
-{
-	return w->device != GPU_TIME_NO_DEVICE && w->start_ns > 0 && w->end_ns >= w->start_ns &&
-	       w->end_ns - w->start_ns <= CUPTI_DURATION_MAX_NS;
-}
-
-static bool name_is_valid(const struct cupti_name *n)
-{
-	return n->n > 0 && n->n <= CUPTI_NAME_PART && n->size <= CUPTI_NAME_MAX && n->at + n->n <= n->size &&
-	       !memchr(n->text, '\0', n->n);
-}
-
-static bool slice_is_valid(const struct cupti_slice *s)
-{
-	return s->state < CUPTI_STATES && s->clock < CUPTI_CLOCKS && s->end_ns >= s->start_ns &&
-	       s->end_ns - s->start_ns <= CUPTI_DURATION_MAX_NS;
-}
-
 static bool record_is_valid(const void *record)
 {
-	const union cupti_record *r = record;
-
-	switch (r->kind) {
-	case CUPTI_NAME:
-		return name_is_valid(&r->name);
-	case CUPTI_DEVICE:
-		return r->device.device != GPU_TIME_NO_DEVICE &&
-		       !is_zeros(r->device.uuid, sizeof(r->device.uuid));
-	case CUPTI_SLICE:
-		return slice_is_valid(&r->slice);
-	default:
-		return r->kind < CUPTI_WORKS && work_is_valid(&r->work);
-	}
+	return cupti_record_is_valid(record);
 }
 
 /* ---- devices ---- */
@@ -105,25 +78,102 @@ static struct device *client_device(const struct plugin_client *client, uint32_t
 	return &devices->list[devices->n++];
 }
 
-static void put_uuid(char *to, size_t size, const uint8_t u[static 16])
-{
-	snprintf(to, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
-		 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
-		 u[15]);
-}
-
 static void device_told(const struct plugin_client *client, const struct cupti_device *told)
 {
 	struct device *device = client_device(client, told->device);
 
-	if (device)
-		put_uuid(device->row.uuid, sizeof(device->row.uuid), told->uuid);
+	if (!device)
+		return;
+	memcpy(device->uuid, told->uuid, sizeof(device->uuid));
+	gpu_uuid_text(device->row.uuid, sizeof(device->row.uuid), told->uuid);
 }
 
-static void work_add(const struct plugin_client *client, const struct cupti_work *w,
-		     const struct cupti_receiver *receiver)
+/* ---- what is kept, to be handed on ---- */
+
+static bool client_has_room(struct cupti_receiver *receiver, const struct plugin_client *client,
+		     struct devices *devices)
 {
-	struct device *device = client_device(client, w->device);
+	if (devices->kept_round != receiver->round) {
+		devices->kept_round = receiver->round;
+		devices->kept = 0;
+		devices->user = user_shares_charged(&receiver->shares, client->uid);
+	}
+	return devices->kept < GPU_WORKS_PROCESS &&
+	       user_shares_have(&receiver->shares, devices->user, 0, 1);
+}
+
+/* NULL: it is not kept. */
+static struct gpu_work *keep(struct cupti_receiver *receiver, const struct plugin_client *client,
+			     const struct device *device, const union cupti_record *record)
+{
+	struct devices *devices = client->data;
+	struct gpu_work *kept;
+
+	if (receiver->kept.max == 0)
+		return NULL;
+	kept = client_has_room(receiver, client, devices) ? row_list_add(&receiver->kept) : NULL;
+	if (!kept) {
+		devices->kept_missing++;
+		receiver->not_kept++;
+		return NULL;
+	}
+	devices->kept++;
+	user_shares_take(&receiver->shares, devices->user, 0, 1);
+	kept->pid = (uint32_t)client->pid;
+	kept->uid = client->uid;
+	kept->since_boot_ns = client->since_boot_ns;
+	kept->record = *record;
+	if (device)
+		memcpy(kept->uuid, device->uuid, sizeof(kept->uuid));
+	return kept;
+}
+
+static uint64_t missing_of(const struct plugin_client *client, const struct devices *devices)
+{
+	uint64_t missing = add_saturated(client->lost, devices->no_room + devices->untimely);
+
+	missing = add_saturated(missing, add_saturated(devices->slice.dropped, devices->slice.bad));
+	return add_saturated(missing, devices->kept_missing);
+}
+
+/* A row for each device, or one of none. False: it is not kept. */
+static bool keep_slice(struct cupti_receiver *receiver, const struct plugin_client *client,
+		       const struct cupti_slice *slice, const double *before, uint64_t missing)
+{
+	const struct devices *devices = client->data;
+	const union cupti_record record = { .slice = *slice };
+	bool told = receiver->kept.max == 0;
+
+	for (uint32_t i = 0; i < MAX(devices->n, 1u); i++) {
+		const struct device *device = i < devices->n ? &devices->list[i] : NULL;
+		struct gpu_work *kept = keep(receiver, client, device, &record);
+
+		if (!kept)
+			continue;
+		told = true;
+		kept->missing = missing;
+		if (device)
+			kept->busy_ns = (uint64_t)((device->row.busy_seconds - before[i]) * 1e9);
+	}
+	return told;
+}
+
+/* ---- records ---- */
+
+/* Nothing has happened yet that ends later; clocks that are compared may differ by so much. */
+static bool is_past(struct devices *devices, uint64_t end_ns)
+{
+	bool past = end_ns <= (uint64_t)(clock_mono_ns() + NSEC_PER_SEC);
+
+	devices->untimely += !past;
+	return past;
+}
+
+static void work_add(const struct plugin_client *client, const union cupti_record *record,
+		     struct cupti_receiver *receiver)
+{
+	const struct cupti_work *w = &record->work;
+	struct device *device = is_past(client->data, w->end_ns) ? client_device(client, w->device) : NULL;
 	uint64_t ns = w->end_ns - w->start_ns;
 	struct gpu_time *row;
 
@@ -142,6 +192,7 @@ static void work_add(const struct plugin_client *client, const struct cupti_work
 	} else {
 		row->copy_seconds += (double)ns / 1e9;
 	}
+	keep(receiver, client, device, record);
 	if (receiver->ops.work)
 		receiver->ops.work((uint32_t)client->pid, row->uuid, w, receiver->userdata);
 }
@@ -154,22 +205,39 @@ static double covered_seconds(const struct span_union *spans, uint64_t end_ns)
 	return (double)span_covered(&before) / 1e9;
 }
 
-/* What runs on when a slice ends is not observed from then on. */
-static void slice_add(const struct plugin_client *client, const struct cupti_slice *s)
+/* No time is observed twice, and a device is not busy for longer. */
+static void slice_add(const struct plugin_client *client, const struct cupti_slice *told,
+		      struct cupti_receiver *receiver)
 {
 	struct devices *devices = client->data;
+	struct cupti_slice slice = *told;
+	uint64_t missing;
+	double before[CUPTI_DEVICES];
 
-	devices->slice = *s;
-	devices->observed_seconds += (double)(s->end_ns - s->start_ns) / 1e9;
+	if (!is_past(devices, slice.end_ns))
+		return;
+	slice.start_ns = MAX(slice.start_ns, devices->slice.end_ns);
+	slice.end_ns = MAX(slice.end_ns, slice.start_ns);
+	devices->slice = slice;
+	devices->observed_seconds += (double)(slice.end_ns - slice.start_ns) / 1e9;
 	for (uint32_t i = 0; i < devices->n; i++) {
 		struct device *device = &devices->list[i];
+		double busy = device->busy_before + covered_seconds(&device->busy, slice.end_ns);
 
-		device->row.busy_seconds = device->busy_before + covered_seconds(&device->busy, s->end_ns);
-		if (s->state == CUPTI_ON)
+		before[i] = device->row.busy_seconds;
+		device->row.busy_seconds = MAX(before[i], MIN(busy, devices->observed_seconds));
+		/* What runs on when a slice ends is not observed from then on. */
+		if (slice.state == CUPTI_ON)
 			continue;
 		device->busy_before = device->row.busy_seconds;
 		device->busy.n = 0;
 	}
+	missing = missing_of(client, devices);
+	if (receiver->ops.slice)
+		receiver->ops.slice((uint32_t)client->pid, &slice, missing - devices->told_missing,
+				    receiver->userdata);
+	if (keep_slice(receiver, client, &slice, before, missing - devices->told_missing))
+		devices->told_missing = missing;
 }
 
 static void record_take(struct plugin_client *client, const void *record, void *userdata)
@@ -177,14 +245,17 @@ static void record_take(struct plugin_client *client, const void *record, void *
 	struct cupti_receiver *receiver = userdata;
 	const union cupti_record *r = record;
 
-	if (r->kind == CUPTI_DEVICE)
+	if (r->kind == CUPTI_DEVICE) {
 		device_told(client, &r->device);
-	else if (r->kind == CUPTI_SLICE)
-		slice_add(client, &r->slice);
-	else if (r->kind != CUPTI_NAME)
-		work_add(client, &r->work, receiver);
-	else if (receiver->ops.name)
-		receiver->ops.name((uint32_t)client->pid, &r->name, receiver->userdata);
+	} else if (r->kind == CUPTI_SLICE) {
+		slice_add(client, &r->slice, receiver);
+	} else if (r->kind != CUPTI_NAME) {
+		work_add(client, r, receiver);
+	} else {
+		keep(receiver, client, NULL, r);
+		if (receiver->ops.name)
+			receiver->ops.name((uint32_t)client->pid, &r->name, receiver->userdata);
+	}
 }
 
 /* With the client's rows, too. */
@@ -235,7 +306,7 @@ static void put_state(const struct plugin_client *client, const struct devices *
 	row->lost = add_saturated(client->lost, devices->no_room);
 	row->dropped = devices->slice.dropped;
 	row->unknown = devices->slice.unknown;
-	row->bad = devices->slice.bad;
+	row->bad = add_saturated(devices->slice.bad, devices->untimely);
 }
 
 /* A client of which no device is known has a row, too: it says why. */
@@ -271,6 +342,31 @@ void cupti_receiver_rows(struct cupti_receiver *receiver, struct row_list *rows)
 struct plugin_clients *cupti_receiver_clients(struct cupti_receiver *receiver)
 {
 	return receiver->clients;
+}
+
+void cupti_receiver_keep(struct cupti_receiver *receiver)
+{
+	receiver->kept = (struct row_list){ .size = sizeof(struct gpu_work), .max = GPU_WORKS_MAX };
+	receiver->shares.room[0] = GPU_WORKS_MAX;
+	receiver->round = 1;
+}
+
+struct row_list *cupti_receiver_kept(struct cupti_receiver *receiver)
+{
+	return &receiver->kept;
+}
+
+void cupti_receiver_forget_kept(struct cupti_receiver *receiver)
+{
+	row_list_clear(&receiver->kept);
+	receiver->shares.users_n = 0;
+	receiver->shares.used[0] = 0;
+	receiver->round++;
+}
+
+uint64_t cupti_receiver_not_kept(const struct cupti_receiver *receiver)
+{
+	return receiver->not_kept;
 }
 
 uint64_t cupti_receiver_lost(const struct cupti_receiver *receiver)
@@ -312,5 +408,6 @@ void cupti_receiver_free(struct cupti_receiver *receiver)
 	if (!receiver)
 		return;
 	plugin_clients_free(receiver->clients);
+	row_list_done(&receiver->kept);
 	free(receiver);
 }

@@ -13,7 +13,7 @@
 #include "base/macro.h"
 #include "base/row_list.h"
 #include "model/cupti_wire.h"
-#include "model/gpu_time.h"
+#include "model/gpu_work.h"
 #include "plugin_socket/clients.h"
 
 enum { CUPTI_DEVICES = 16 };
@@ -24,6 +24,8 @@ struct cupti_receiver;
 struct cupti_receiver_ops {
 	/* @uuid: of the device, "" if it is not known. */
 	void (*work)(uint32_t pid, const char *uuid, const struct cupti_work *work, void *userdata);
+	/* All work that began in the slice is told, if no more is @missing since the one before. */
+	void (*slice)(uint32_t pid, const struct cupti_slice *slice, uint64_t missing, void *userdata);
 	void (*name)(uint32_t pid, const struct cupti_name *name, void *userdata);
 };
 
@@ -39,6 +41,16 @@ void cupti_receiver_want(struct cupti_receiver *receiver, const struct cupti_wan
 struct plugin_clients *cupti_receiver_clients(struct cupti_receiver *receiver);
 /* The rows of all clients (struct gpu_time); those that are gone are in it for the last time. */
 void cupti_receiver_rows(struct cupti_receiver *receiver, struct row_list *rows);
+/*
+ * From now on records are kept, too, to be handed on (struct gpu_work), within bounds: GPU_WORKS_MAX, of one
+ * connection GPU_WORKS_PROCESS, and of one user no more than leaves room for the others (base/user_shares.h).
+ */
+void cupti_receiver_keep(struct cupti_receiver *receiver);
+/* In the order in which they came. */
+struct row_list *cupti_receiver_kept(struct cupti_receiver *receiver);
+void cupti_receiver_forget_kept(struct cupti_receiver *receiver);
+/* For which there was no room, so far. */
+uint64_t cupti_receiver_not_kept(const struct cupti_receiver *receiver);
 /* Records that plugins had no room for, of all clients that ever were. */
 uint64_t cupti_receiver_lost(const struct cupti_receiver *receiver);
 

@@ -26,6 +26,17 @@ static uint64_t table_fill(enum plugin_table table, struct row_list *rows, void 
 	return cupti_receiver_lost(receiver);
 }
 
+static struct row_list *records(void *userdata)
+{
+	return cupti_receiver_kept(userdata);
+}
+
+static uint64_t records_sent(void *userdata)
+{
+	cupti_receiver_forget_kept(userdata);
+	return cupti_receiver_not_kept(userdata);
+}
+
 int cupti_serve(int channel)
 {
 	const struct cupti_wanted none = { 0 };
@@ -36,7 +47,12 @@ int cupti_serve(int channel)
 					      .rows_max = GPU_TIMES_MAX,
 					      .greeting = greeting_take,
 					      .table = table_fill,
+					      .records = records,
+					      .records_sent = records_sent,
 					      .userdata = receiver };
 
-	return receiver ? plugin_serve(channel, &server) : EXIT_FAILURE;
+	if (!receiver)
+		return EXIT_FAILURE;
+	cupti_receiver_keep(receiver);
+	return plugin_serve(channel, &server);
 }

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/macro.h"
 #include "base/text.h"
-#include "config.h"
 #include "net/failure.h"
+#include "net/transfer.h"
 
 #define CYCLE_NS (30 * NSEC_PER_SEC)
 #define PAGE_NS (10 * NSEC_PER_SEC)
@@ -98,15 +98,8 @@ static int set_up(const struct fetcher *f, struct transfer *t, const char *ca_fi
 	if (!easy)
 		return -ENOMEM;
 	t->easy = easy;
-	curl_easy_reset(easy);
-	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(easy, CURLOPT_PROXY, "");
-	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+	net_set_up(easy, t->words);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, f->headers);
-	curl_easy_setopt(easy, CURLOPT_USERAGENT, "gpusonde/" GPUSONDE_VERSION);
 	if (*ca_file) {
 		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
 		curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file);
@@ -114,7 +107,6 @@ static int set_up(const struct fetcher *f, struct transfer *t, const char *ca_fi
 	}
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)PAGE_MS);
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 64L << 10);
-	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->words);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, t);

@@ -2,7 +2,7 @@
 /* The labels of a sample that mean something here, in the dialects of all releases of the exporter. */
 #pragma once
 
-#include "dcgm/line.h"
+#include "exposition/line.h"
 
 enum page_label {
 	/* The key, in the order of a row's text. */

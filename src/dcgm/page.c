@@ -253,8 +253,14 @@ static enum scrape_line put_number(struct page *page, const struct family *famil
 	return SCRAPE_LINE_TAKEN;
 }
 
-static void on_sample(const struct family *family, const struct line *line, void *userdata)
+static const void *find_family(const char *name, size_t length, _unused_ void *userdata)
 {
+	return families_find(name, length);
+}
+
+static void on_sample(const void *of, const struct line *line, void *userdata)
+{
+	const struct family *family = of;
 	struct page *page = userdata;
 	enum scrape_line why = labels_read(&page->labels, line);
 
@@ -319,7 +325,7 @@ int page_new(bool strict, bool here, const char *node, const char *const *nodes,
 
 	if (!page)
 		return -ENOMEM;
-	exposition_init(&page->exposition, strict, on_sample, page);
+	exposition_init(&page->exposition, strict, find_family, on_sample, page);
 	page->here = here;
 	page->node = node;
 	page->nodes = nodes;

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "dcgm/exposition.h"
+#include "exposition/exposition.h"
 #include "dcgm/protocol.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "dcgm/family.h"
-#include "dcgm/reason.h"
+#include "exposition/reason.h"
 #include "helper/helper.h"
 #include "model/metric.h"
 #include "model/reading.h"

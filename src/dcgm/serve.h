@@ -7,8 +7,6 @@
  *   page.c        what a page says: rows and devices
  *   devices.c     the devices' numbers; of several users' one
  *   labels.c      which label means what, in all dialects
- *   exposition.c  lines from bytes; types of families; lenient and strict
- *   line.c        one line; float.c its number
  *   family.c      which families are read, and in which units they are
  *
  * Invariants

@@ -153,8 +153,21 @@ void elf_limit_cpu(struct elf_file *file, int64_t end_ns)
 	file->cpu_end_ns = end_ns;
 }
 
-int elf_check_cpu(const struct elf_file *file)
+void elf_limit_steps(struct elf_file *file, uint64_t *left)
 {
+	file->steps_left = left;
+}
+
+bool elf_take_steps(uint64_t *left, uint64_t n)
+{
+	*left -= MIN(*left, n);
+	return *left > 0;
+}
+
+int elf_check_limits(const struct elf_file *file)
+{
+	if (file->steps_left && *file->steps_left == 0)
+		return -ETIME;
 	return file->cpu_end_ns != INT64_MAX && clock_thread_cpu_ns() > file->cpu_end_ns ? -ETIME : 0;
 }
 

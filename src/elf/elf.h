@@ -49,6 +49,13 @@ DEFINE_CLEANUP(struct elf_file *, elf_close, elf_closep)
  * @end_ns (clock_thread_cpu_ns()). Without a limit, millions of symbols with long names take seconds.
  */
 void elf_limit_cpu(struct elf_file *file, int64_t end_ns);
+/*
+ * The same once so many steps were taken, each of which takes about as long: *@left, which must outlive the
+ * file, or NULL. Other than time, it does not depend on the machine, nor on what else runs there.
+ */
+void elf_limit_steps(struct elf_file *file, uint64_t *left);
+/* Takes steps from *@left; false: there are no more. */
+bool elf_take_steps(uint64_t *left, uint64_t n);
 
 /* EM_X86_64, EM_AARCH64, ... */
 uint16_t elf_machine(const struct elf_file *file);

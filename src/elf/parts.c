@@ -52,8 +52,7 @@ static int parts_of(struct elf_file *file, struct parts *ret_parts)
 	if (r < 0)
 		return r;
 	if (header.version != 1 || header.frame != PCREL_SDATA4 || header.count != UDATA4 ||
-	    header.table != DATAREL_SDATA4 || header.n == 0 ||
-	    header.n > size / sizeof(struct row))
+	    header.table != DATAREL_SDATA4 || header.n == 0 || header.n > size / sizeof(struct row))
 		return -ENOENT;
 	parts.n = header.n;
 	*ret_parts = parts;

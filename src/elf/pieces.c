@@ -25,6 +25,7 @@ static int piece_get(struct elf_pieces *of, uint64_t number, const struct elf_pi
 		if (of->reads == ELF_PIECE_READS_MAX)
 			return -ENOENT;
 		of->reads++;
+		elf_count_steps(of->file, ELF_STEPS_PIECE);
 		p->number = 0;
 		r = elf_read(of->file, of->at + at, p->bytes, MIN(of->size - at, (uint64_t)ELF_PIECE_BYTES),
 			     &p->n);
@@ -75,6 +76,7 @@ int elf_pieces_text(struct elf_pieces *of, uint64_t at, char *buf)
 		if (end)
 			n = (size_t)(end - (p->bytes + from));
 		memcpy(buf + done, p->bytes + from, n);
+		elf_count_steps(of->file, n / ELF_STEP_BYTES);
 		done += n;
 		at += n;
 		if (end) {

@@ -12,7 +12,11 @@ enum {
 	ELF_PIECES = 512,
 	/* takes half a second; only reached if names are scattered on purpose */
 	ELF_PIECE_READS_MAX = 1 << 20,
-	ELF_CHECK = 256, /* symbols or slots between looks at the time */
+	ELF_CHECK = 256, /* symbols or slots between looks at the limits */
+	/* Steps (elf_limit_steps()), as measured. */
+	ELF_STEPS_SYMBOL = 2, /* a defined one */
+	ELF_STEPS_PIECE = 10, /* that is read */
+	ELF_STEP_BYTES = 1024, /* of a name, for one step */
 };
 
 struct elf_segment {
@@ -35,6 +39,7 @@ struct elf_file {
 	struct elf_segment segments[ELF_SEGMENTS_MAX];
 	uint64_t skipped;
 	int64_t cpu_end_ns; /* of the thread's CPU time; INT64_MAX: no limit */
+	uint64_t *steps_left; /* NULL: no limit */
 };
 
 /* Raw data of the file, not validated. */
@@ -69,8 +74,13 @@ int elf_pieces_read(struct elf_pieces *of, uint64_t at, void *buf, size_t n);
  */
 int elf_pieces_text(struct elf_pieces *of, uint64_t at, char *buf);
 
-/* -ETIME: the limit of elf_limit_cpu() is passed. */
-int elf_check_cpu(const struct elf_file *file);
+/* -ETIME: a limit is passed. */
+int elf_check_limits(const struct elf_file *file);
+static inline void elf_count_steps(const struct elf_file *file, uint64_t n)
+{
+	if (file->steps_left)
+		elf_take_steps(file->steps_left, n);
+}
 /* Up to @n bytes, short at the file's end. */
 int elf_read(const struct elf_file *file, uint64_t offset, void *buf, size_t n, size_t *ret_n);
 /* -ENOEXEC when the file ends before. */

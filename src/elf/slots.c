@@ -157,7 +157,7 @@ static int read_relocations(struct slots *of, uint64_t address, uint64_t size)
 				 &got);
 
 		for (size_t i = 0; r == 0 && i < got / sizeof(Elf64_Rela); i++) {
-			r = i % ELF_CHECK == 0 ? elf_check_cpu(of->file) : 0;
+			r = i % ELF_CHECK == 0 ? elf_check_limits(of->file) : 0;
 			if (r == 0)
 				r = offer(of, &of->block[i]);
 		}

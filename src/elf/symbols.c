@@ -62,6 +62,7 @@ static int offer(struct table *t, const Elf64_Sym *sym, enum elf_kind kind)
 	};
 	int r = -ENOENT;
 
+	elf_count_steps(t->file, ELF_STEPS_SYMBOL);
 	if (kind == ELF_OBJECT) {
 		r = elf_pieces_text(&t->names, sym->st_name, t->name);
 	} else if (s && s->executable) {
@@ -99,7 +100,7 @@ static int read_table(struct table *t)
 		for (size_t i = 0; i < got; i++) {
 			enum elf_kind kind;
 
-			r = i % ELF_CHECK == 0 ? elf_check_cpu(t->file) : 0;
+			r = i % ELF_CHECK == 0 ? elf_check_limits(t->file) : 0;
 			if (r < 0)
 				return r;
 			r = wanted(t, &t->block[i], &kind) ? offer(t, &t->block[i], kind) : 0;

@@ -56,10 +56,14 @@ static void live_as(const char *name)
 	prctl(PR_SET_NAME, name);
 }
 
+/* A lower limit, as of who runs this, stays. */
 static int set_limit(int resource, rlim_t value)
 {
-	const struct rlimit limit = { value, value };
+	struct rlimit limit;
 
+	if (getrlimit((__rlimit_resource_t)resource, &limit) < 0)
+		return -errno;
+	limit.rlim_cur = limit.rlim_max = MIN(value, limit.rlim_max);
 	return setrlimit((__rlimit_resource_t)resource, &limit) < 0 ? -errno : 0;
 }
 
@@ -249,7 +253,8 @@ static const int serving[] = {
 	SYS_accept4,         SYS_epoll_create1,   SYS_epoll_ctl,  SYS_epoll_pwait, SYS_epoll_pwait2,
 	SYS_eventfd2,        SYS_timerfd_create,  SYS_getsockopt, SYS_setsockopt,  SYS_getsockname,
 	SYS_shutdown,        SYS_timerfd_settime, SYS_write,      SYS_writev,      SYS_rseq,
-	SYS_set_robust_list, SYS_uname, /* gethostname() */
+	SYS_set_robust_list, SYS_getpeername,     SYS_getrusage, /* GnuTLS's random numbers */
+	SYS_uname, /* gethostname() */
 #ifdef SYS_epoll_wait
 	SYS_epoll_wait,
 #endif

@@ -26,6 +26,7 @@
 #define BACKOFF_MIN_NS (100 * NSEC_PER_MSEC)
 #define BACKOFF_MAX_NS (10 * NSEC_PER_SEC)
 #define HEALTHY_NS (60 * NSEC_PER_SEC)
+#define FREE_KILLED_NS (500 * NSEC_PER_MSEC)
 
 enum { ENDING_MAX = 8 }; /* so many killed ones beside those may be about to end */
 
@@ -399,8 +400,21 @@ int helper_new(sd_event *event, const struct helper_config *config, const struct
 	return 0;
 }
 
+/* Waits for one that was killed, so that it does not outlive the caller; init reaps one that is stuck. */
+static void reap_killed(struct started *started, int64_t until_ns)
+{
+	struct pollfd ended = { .fd = started->pidfd, .events = POLLIN };
+	int64_t left_ns = MAX(until_ns - clock_mono_ns(), INT64_C(0));
+
+	if (started->pidfd >= 0 && poll(&ended, 1, (int)(left_ns / NSEC_PER_MSEC)) == 1)
+		waitid(P_PIDFD, (id_t)started->pidfd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
+	started_free(started);
+}
+
 void helper_free(struct helper *helper)
 {
+	int64_t until_ns = clock_mono_ns() + FREE_KILLED_NS;
+
 	if (!helper)
 		return;
 	if (helper->now)
@@ -409,9 +423,7 @@ void helper_free(struct helper *helper)
 		struct started *started = helper->killed;
 
 		helper->killed = started->next;
-		/* Mostly it has ended by now; init reaps the others. */
-		waitid(P_PIDFD, (id_t)started->pidfd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
-		started_free(started);
+		reap_killed(started, until_ns);
 	}
 	sd_event_source_disable_unref(helper->deadline);
 	sd_event_source_disable_unref(helper->idle);

@@ -242,6 +242,11 @@ void device_apply(struct model *model, struct device *device, enum source_id sou
 	report->there = true;
 	report->said_ns = report->sampled_ns = end_ns;
 	report->sampled_real_ns = clock_real_ns() - (clock_boot_ns() - end_ns);
+	if (source == SOURCE_NVML) { /* others have no times of the driver's */
+		device->e.id.stamps = entity->stamps;
+		device->e.stamped_boot_ns = report->sampled_ns;
+		device->e.stamped_real_ns = report->sampled_real_ns;
+	}
 	device_merge(model, device, clock_boot_ns());
 	if (device_current_source(model, device, clock_boot_ns()) == source) {
 		take_shown(device);

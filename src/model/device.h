@@ -62,6 +62,12 @@ struct attribution {
 	double granted_energy; /* of that, to the processes so far */
 };
 
+/* A device's sums when servers' shares of what they grow by were counted last (server.c). */
+struct device_growth {
+	double seconds, joules;
+	bool has_seconds, has_joules;
+};
+
 /* A GPU or MIG instance that the model knows. */
 struct device {
 	struct entity e; /* as published, but e.id.parent: see `parent` */
@@ -75,6 +81,7 @@ struct device {
 	double memory_total; /* bytes, 0 unknown */
 	struct clock_window *clock_window; /* NULL: nothing counted */
 	struct attribution attribution;
+	struct device_growth server_growth;
 	/* the one source whose processes are shown */
 	enum source_id process_source;
 	/* changed since the previous reading: this reading's increments may already be counted */

@@ -18,3 +18,28 @@ struct findings *findings_new(uint32_t n, uint32_t rules, uint32_t frames, size_
 		*ret_texts = (char *)(findings->frames + frames);
 	return findings;
 }
+
+bool finding_is_symptom(const struct finding *f, const struct finding *cause)
+{
+	return f->cause != 0 && f->cause == cause->id && cause->cause == 0;
+}
+
+const struct finding *finding_cause(const struct findings *findings, const struct finding *f)
+{
+	for (uint32_t i = 0; f->cause != 0 && i < findings->n; i++)
+		if (finding_is_symptom(f, &findings->list[i]))
+			return &findings->list[i];
+	return NULL;
+}
+
+void findings_count(struct findings *findings)
+{
+	for (uint32_t i = 0; i < findings->rules_n; i++)
+		findings->rules[i].active = 0;
+	for (uint32_t i = 0; i < findings->n; i++) {
+		const struct finding *f = &findings->list[i];
+
+		if (f->active && !finding_cause(findings, f))
+			findings->rules[f->rule].active++;
+	}
+}

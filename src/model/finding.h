@@ -29,6 +29,8 @@ struct finding_value {
 /* Texts are sanitised UTF-8, "" if they do not apply. */
 struct finding {
 	uint32_t rule; /* index of its row */
+	uint32_t id; /* 0: not known */
+	uint32_t cause; /* id of the finding that explains it; 0: none does. finding_cause() */
 	bool active; /* as of the newest window; else it was so */
 	uint32_t pid; /* 0: of no single process */
 	char node[FINDING_NODE], device[FINDING_DEVICE], subject[FINDING_SUBJECT];
@@ -55,7 +57,7 @@ struct finding_frame {
 struct finding_rule {
 	const char *name, *title, *remedy;
 	uint32_t missing; /* bits of evidence that it needs and that did not come; 0: it was judged */
-	uint32_t active; /* its findings that are */
+	uint32_t active; /* its findings that are, and are no symptoms of others */
 };
 
 struct findings {
@@ -76,3 +78,8 @@ struct findings {
  * to be freed. NULL: out of memory.
  */
 struct findings *findings_new(uint32_t n, uint32_t rules, uint32_t frames, size_t bytes, char **ret_texts);
+/* The finding whose symptom this one is, which is no symptom itself; NULL: of none that is listed. */
+const struct finding *finding_cause(const struct findings *findings, const struct finding *finding);
+bool finding_is_symptom(const struct finding *finding, const struct finding *cause);
+/* Sets `active` of the rules. */
+void findings_count(struct findings *findings);

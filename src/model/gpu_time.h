@@ -45,6 +45,7 @@ struct gpu_times {
 	uint64_t refused; /* connections and messages */
 	uint64_t left_out; /* rows for which there was no room this time */
 	uint64_t lost; /* records that plugins had no room for, of all processes that ever were */
+	uint64_t dropped; /* records that are in these sums, and in no timeline and finding */
 	struct gpu_time rows[]; /* by process and device */
 };
 

@@ -59,6 +59,30 @@ const struct metric operator_metrics[OPERATOR_METRICS] = {
 #include "model/metrics.def"
 };
 
+const struct metric host_metrics[HOST_METRICS] = {
+#define HOST_METRIC(id_, where_, ...) \
+	[HOST_##id_] = { .id = #id_, .slot = HOST_##id_, .count = 1, __VA_ARGS__ },
+#include "model/metrics.def"
+};
+
+const struct metric disk_metrics[DISK_METRICS] = {
+#define DISK_METRIC(id_, field_, ...) \
+	[DISK_##id_] = { .id = #id_, .slot = DISK_##id_, .count = 1, __VA_ARGS__ },
+#include "model/metrics.def"
+};
+
+const struct metric interface_metrics[INTERFACE_METRICS] = {
+#define INTERFACE_METRIC(id_, field_, ...) \
+	[INTERFACE_##id_] = { .id = #id_, .slot = INTERFACE_##id_, .count = 1, __VA_ARGS__ },
+#include "model/metrics.def"
+};
+
+const struct metric server_metrics[SERVER_METRICS] = {
+#define SERVER_METRIC(id_, ...) \
+	[SERVER_##id_] = { .id = #id_, .slot = SERVER_##id_, .count = 1, __VA_ARGS__ },
+#include "model/metrics.def"
+};
+
 const struct metric agent_metrics[AGENT_METRICS] = {
 #define AGENT_METRIC(id_, ...) [AGENT_##id_] = { .id = #id_, .slot = AGENT_##id_, .count = 1, __VA_ARGS__ },
 #include "model/metrics.def"

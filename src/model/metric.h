@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/push_kinds.h"
+
 /*
  * Why a number is present or missing. Zero-initialised memory means "absent". Views show only PRESENT
  * numbers.
@@ -161,6 +163,30 @@ enum operator_metric {
 	OPERATOR_METRICS,
 };
 
+/* Metrics of the machine, of one of its disks and of one of its network interfaces; each row is one slot. */
+enum host_metric {
+#define HOST_METRIC(id_, where_, ...) HOST_##id_,
+#include "model/metrics.def"
+	HOST_METRICS,
+};
+enum disk_metric {
+#define DISK_METRIC(id_, field_, ...) DISK_##id_,
+#include "model/metrics.def"
+	DISK_METRICS,
+};
+enum interface_metric {
+#define INTERFACE_METRIC(id_, field_, ...) INTERFACE_##id_,
+#include "model/metrics.def"
+	INTERFACE_METRICS,
+};
+
+/* Metrics of an inference server; each row is one slot. */
+enum server_metric {
+#define SERVER_METRIC(id_, ...) SERVER_##id_,
+#include "model/metrics.def"
+	SERVER_METRICS,
+};
+
 /* The agent's metrics about itself; each row is one slot. */
 enum agent_metric {
 #define AGENT_METRIC(id_, ...) AGENT_##id_,
@@ -176,6 +202,10 @@ extern const struct metric process_metrics[PROCESS_METRICS];
 extern const struct metric traced_metrics[TRACED_METRICS];
 extern const struct metric kernel_metrics[KERNEL_METRICS];
 extern const struct metric operator_metrics[OPERATOR_METRICS];
+extern const struct metric host_metrics[HOST_METRICS];
+extern const struct metric disk_metrics[DISK_METRICS];
+extern const struct metric interface_metrics[INTERFACE_METRICS];
+extern const struct metric server_metrics[SERVER_METRICS];
 extern const struct metric agent_metrics[AGENT_METRICS];
 extern const char *const engine_names[ENGINES];
 

@@ -249,6 +249,7 @@ int model_apply(struct model *model, enum source_id source, const struct reading
 	attribution_begin(model, reading, devices, n, end_ns);
 	processes_apply(model, reading, devices, n, end_ns);
 	attribution_count(model);
+	servers_count(model);
 	allocations_count(model, end_ns);
 	return 0;
 }

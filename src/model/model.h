@@ -151,6 +151,18 @@ void model_set_measured(struct model *model, struct nccl_measurements *measured)
 /* Replaces what CUPTI's plugin measured; takes a reference. */
 void model_set_gpu_times(struct model *model, struct gpu_times *times);
 
+/* Takes a reading of the machine's own figures, once a tick. */
+void model_set_host(struct model *model, const struct host *reading);
+
+/*
+ * Replaces the inference servers that were found; of those that stay sums go on. @left_out: for which there
+ * was no room. At most SERVERS_MAX.
+ */
+void model_set_servers(struct model *model, const struct found_server *list, uint32_t n, uint64_t left_out);
+/* What the page of one of them said; NULL: it could not be read, for the reason @error. */
+void model_set_server_page(struct model *model, struct process_id id, const struct server_page *page,
+			   const char *error);
+
 /* Replaces the tags that were given to the node. At most NODE_TAGS_MAX. */
 void model_set_tags(struct model *model, const struct node_tag *tags, uint32_t n);
 

@@ -2,15 +2,13 @@
 /*
  * Internals of the model, for this folder only. model/model.h has the interface.
  *
- *   source.c     states of the sources, freshness of the node
- *   model.c      processes one reading
+ *   source.c     states of the sources, freshness of the node; model.c: processes one reading
  *   device.c     GPUs and MIG instances, identified by UUID
  *   accumulate.c values from readings, by kind of metric
  *   attribution.c what processes account for of a device's figures
  *   merge.c      which source's value is shown, where several know a device
  *   process.c    processes: identity (PID reuse), credited increments, exits
- *   exit.c       records of exited processes
- *   series.c     which processes have their own series in /metrics, and crediting
+ *   exit.c       exited processes; series.c: which have series of their own in /metrics, and crediting
  *   workload.c   containers, pods, jobs and units, per device
  *   share.c      which part of a table of workloads users may have
  *   job.c        which job a process belongs to, as its cgroup and its environment say
@@ -18,7 +16,7 @@
  *   allocation.c who was given which device, as each source says it
  *   allocation_resolve.c  from what they say to allocations of devices
  *   health.c     whether kubelet and pods call devices healthy
- *   allocated.c  for how long, and idle
+ *   allocated.c  for how long, and idle; server.c: inference servers, and what of the GPUs is theirs
  *   xid.c        XID counts from several sources; xid_store.c saves them across restarts
  *   traced.c     workloads of traced processes
  *   publish.c    the state as a snapshot; join.c joins traced processes with the driver's
@@ -35,6 +33,7 @@
 #include "model/healths.h"
 #include "model/model.h"
 #include "model/series.h"
+#include "model/server_table.h"
 #include "model/share.h"
 #include "model/traced.h"
 #include "model/workloads.h"
@@ -68,6 +67,7 @@ struct tracked {
 	bool was_listed; /* has been in a process list, not only in the utilisation samples */
 	struct series_claim claim; /* score: recent use, 0..2 */
 	struct look_back *look_back; /* NULL: not kept yet */
+	double counted_busy; /* of its busy time, what servers_count() has seen */
 };
 
 struct tracked_workload {
@@ -130,6 +130,8 @@ struct model {
 	struct scraped *scraped; /* NULL: nothing is scraped */
 	struct nccl_measurements *measured; /* NULL: nothing was */
 	struct gpu_times *gpu_times; /* the same */
+	struct host_sums host;
+	struct server_table servers;
 	struct allocations allocations;
 	struct health_table health[HEALTH_TELLERS];
 

@@ -28,6 +28,8 @@ static void publish_header(struct model *model, struct snapshot *s)
 	sources_publish(model, s);
 	memcpy(s->agent, model->agent, sizeof(s->agent));
 	memcpy(s->agent_p, model->agent_p, sizeof(s->agent_p));
+	host_sums_show(&model->host, &s->host);
+	servers_publish(&model->servers, &s->servers);
 }
 
 /*

@@ -22,6 +22,12 @@ const struct reading_group_row reading_groups[READING_GROUPS] = {
 #undef GROUP
 };
 
+const struct stamped_row stamped_rows[STAMPED_METRICS] = {
+#define STAMPED(metric_, name_) [STAMPED_##metric_] = { SLOT_##metric_, name_ },
+#include "model/stamped.def"
+#undef STAMPED
+};
+
 int reading_groups_parse(const char *names, int64_t *ret_groups)
 {
 	int64_t groups = 0;
@@ -87,6 +93,18 @@ static void check_entity_numbers(struct reading *reading, struct reading_entity 
 	}
 }
 
+void reading_check_stamps(struct reading_stamps *stamps, int64_t end_ns)
+{
+	const int64_t offset_max_ns = INT64_C(1) << 62;
+
+	if (stamps->error_ns < 0 || stamps->offset_ns < -offset_max_ns || stamps->offset_ns > offset_max_ns)
+		*stamps = (struct reading_stamps){ 0 };
+	stamps->unusable = stamps->unusable != 0;
+	for (unsigned i = 0; i < STAMPED_METRICS; i++)
+		if (stamps->at_ns[i] <= end_ns - STAMP_AGE_MAX_NS || stamps->at_ns[i] > end_ns)
+			stamps->at_ns[i] = 0;
+}
+
 static int check_entity(struct reading *reading, uint32_t index)
 {
 	struct reading_entity *e = &reading->entities[index];
@@ -109,6 +127,7 @@ static int check_entity(struct reading *reading, uint32_t index)
 	e->process_list = known_presence(e->process_list);
 	e->process_util = known_presence(e->process_util);
 	check_entity_numbers(reading, e, mig ? LEVEL_MIG : LEVEL_GPU);
+	reading_check_stamps(&e->stamps, reading->end_ns);
 	return 0;
 }
 

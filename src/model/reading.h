@@ -28,6 +28,30 @@ enum reading_state {
 	READING_STATES,
 };
 
+/* Numbers of a GPU with times of the driver's. */
+enum stamped {
+#define STAMPED(metric_, name_) STAMPED_##metric_,
+#include "model/stamped.def"
+#undef STAMPED
+	STAMPED_METRICS
+};
+struct stamped_row {
+	unsigned slot;
+	const char *name;
+};
+extern const struct stamped_row stamped_rows[STAMPED_METRICS];
+
+#define STAMP_AGE_MAX_NS (60 * INT64_C(1000000000))
+
+/* What the driver's clock said in a reading. All zero: nothing. */
+struct reading_stamps {
+	int64_t offset_ns; /* to be added to CLOCK_REALTIME at the end of the reading, as measured */
+	int64_t error_ns; /* how far off that may be; 0: the clock was not measured */
+	uint8_t unusable; /* it jumps, stands still, or is too inexact: there are no times */
+	uint8_t pad[3];
+	int64_t at_ns[STAMPED_METRICS]; /* CLOCK_BOOTTIME; 0: it has no time */
+};
+
 /*
  * A GPU, or a MIG instance (then `parent` is its GPU's index in the array and gi, ci are set). GPUs come
  * before their instances.
@@ -55,6 +79,7 @@ struct reading_entity {
 	uint8_t pad[2];
 	double v[GPU_SLOTS];
 	uint8_t p[GPU_SLOTS]; /* enum presence, PRESENCE_ESTIMATED */
+	struct reading_stamps stamps;
 };
 
 enum process_type { PROCESS_TYPE_COMPUTE = 1, PROCESS_TYPE_GRAPHICS = 2, PROCESS_TYPE_MPS = 4 };
@@ -123,6 +148,8 @@ struct reading {
 	struct reading_event events[READING_EVENTS_MAX];
 };
 
+/* Of a reading that ended at @end_ns (since boot): what cannot be is none. */
+void reading_check_stamps(struct reading_stamps *stamps, int64_t end_ns);
 /*
  * Validates a reading. Terminates every string, rejects counts and indexes out of range (-EBADMSG), and turns
  * implausible numbers and unknown presences into PRESENCE_REJECTED, counting them. Changes only the reading.

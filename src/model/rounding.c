@@ -54,6 +54,21 @@ static void round_rows(const struct metric *metrics, unsigned n, double *v)
 	}
 }
 
+/* What another program has measured is told as it tells it. */
+static bool is_anothers(const struct snapshot *s, const struct entity *e, const struct metric *m)
+{
+	return m->dcgm.name && snapshot_slot_source(s, e, m->slot) == SOURCE_DCGM;
+}
+
+static void entity_round(const struct snapshot *s, struct entity *e)
+{
+	for (unsigned row = 0; row < GPU_METRICS; row++)
+		if (!is_anothers(s, e, &gpu_metrics[row]))
+			round_rows(&gpu_metrics[row], 1, e->id.v);
+	round_rows(process_metrics, PROCESS_METRICS, e->process_total);
+	round_rows(process_metrics, PROCESS_METRICS, e->process_other);
+}
+
 void process_round(struct process *process)
 {
 	round_rows(process_metrics, PROCESS_METRICS, process->v);
@@ -62,11 +77,8 @@ void process_round(struct process *process)
 
 void snapshot_round(struct snapshot *s)
 {
-	for (uint32_t i = 0; i < s->entities_n; i++) {
-		round_rows(gpu_metrics, GPU_METRICS, s->entities[i].id.v);
-		round_rows(process_metrics, PROCESS_METRICS, s->entities[i].process_total);
-		round_rows(process_metrics, PROCESS_METRICS, s->entities[i].process_other);
-	}
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		entity_round(s, &s->entities[i]);
 	for (uint32_t i = 0; i < s->processes_n; i++)
 		process_round(&s->processes[i]);
 	for (uint32_t i = 0; i < s->workloads_n; i++)

@@ -15,11 +15,13 @@
 #include "model/clock_events.h"
 #include "model/gpu_time.h"
 #include "model/health.h"
+#include "model/host.h"
 #include "model/job.h"
 #include "model/nccl_measured.h"
 #include "model/node_tag.h"
 #include "model/owner.h"
 #include "model/scraped.h"
+#include "model/server.h"
 #include "model/source.h"
 #include "model/trace.h"
 #include "model/xid_event.h"
@@ -36,6 +38,7 @@ struct entity {
 	bool stale; /* the newest reading is too old */
 	int64_t sampled_boot_ns; /* end of the newest good reading; 0 never */
 	int64_t sampled_real_ns;
+	int64_t stamped_boot_ns, stamped_real_ns; /* end of the reading that id.stamps are of; 0: none */
 	uint64_t samples; /* ticks that delivered a utilisation, for atop */
 	double percent_sum[2]; /* sum over those ticks of the tick's mean percent: GPU, memory */
 	double memory_kib_sum; /* sum over those ticks of memory in use, KiB */
@@ -155,6 +158,8 @@ struct snapshot {
 	uint64_t rejected_process[PROCESS_METRICS];
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
+	struct host host;
+	struct servers servers;
 	uint32_t entities_n, processes_n, exited_n, workloads_n, xids_n, xid_events_n, workload_names_n;
 	uint32_t traced_uses_n, slot_sources_n, allocated_n, jobs_n;
 	struct entity *entities;

@@ -2,6 +2,7 @@
 #include "nvml/column.h"
 #include "nvml/report.h"
 
+#include "base/clock.h"
 #include "base/macro.h"
 
 enum {
@@ -22,6 +23,7 @@ struct query {
 	uint8_t cadence;
 	uint8_t decode;
 	bool scoped;
+	uint8_t stamped; /* enum stamped; STAMPED_METRICS: nobody wants its time */
 	uint16_t since; /* driver before which the number meant something else; 0: it never did */
 	uint32_t scope;
 	double scale;
@@ -54,6 +56,15 @@ struct batch {
 };
 static struct batch batch;
 
+static uint8_t stamped_of(const struct metric *metric)
+{
+	uint8_t i = 0;
+
+	while (i < STAMPED_METRICS && stamped_rows[i].slot != metric->slot)
+		i++;
+	return i;
+}
+
 static struct query *add_query(unsigned row, uint16_t field)
 {
 	const struct metric *metric = &gpu_metrics[row];
@@ -70,6 +81,7 @@ static struct query *add_query(unsigned row, uint16_t field)
 		.bit = (uint16_t)bits_n,
 		.cadence = (uint8_t)metric->cadence,
 		.scoped = metric->count > 1,
+		.stamped = stamped_of(metric),
 		.since = nvml_columns[row].since,
 		.scope = nvml_columns[row].scope,
 		.scale = metric->scale == 0 ? 1 : metric->scale,
@@ -175,13 +187,26 @@ static void store(struct reader *reader, struct device *device, const struct que
 	reader_report(reader, device, query->row, slot, result, raw);
 }
 
+/* The newest time stamp; 0: there is none. */
+static uint64_t newest_stamp(enum nvml_return overall)
+{
+	int64_t newest = 0;
+
+	for (unsigned i = 0; overall == NVML_SUCCESS && i < batch.n; i++)
+		if (batch.values[i].result == NVML_SUCCESS)
+			newest = MAX(newest, batch.values[i].timestamp);
+	return (uint64_t)newest;
+}
+
 static void queries_flush(struct reader *reader, struct device *device)
 {
+	int64_t begin_ns = clock_boot_ns();
 	enum nvml_return overall;
 
 	if (batch.n == 0)
 		return;
 	overall = NVML_CALL(reader, nvmlDeviceGetFieldValues, device->handle, (int)batch.n, batch.values);
+	stamps_look(&device->clock, reader->pass, newest_stamp(overall), begin_ns, clock_boot_ns(), 0);
 	for (unsigned i = 0; i < batch.n && !reader->lost && !reader->gone; i++) {
 		const struct query *query = batch.queries[i];
 		const struct nvml_field_value *value = &batch.values[i];
@@ -191,6 +216,9 @@ static void queries_flush(struct reader *reader, struct device *device)
 		if (value->field != query->field)
 			continue; /* the driver wrote over what it was asked */
 		store(reader, device, query, batch.indexes[i], value, result);
+		if (query->stamped < STAMPED_METRICS)
+			stamps_put(&device->clock, query->stamped,
+				   result == NVML_SUCCESS ? (uint64_t)MAX(value->timestamp, INT64_C(0)) : 0);
 		if (nvml_unsupported(result))
 			device->fields_off[bit / 64] |= UINT64_C(1) << bit % 64;
 		if (result == NVML_ERROR_GPU_IS_LOST)

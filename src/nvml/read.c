@@ -36,6 +36,7 @@ static const struct {
 	{ READING_GROUP_NONE, pcie_derive },           { READING_GROUP_NONE, nvlink_derive },
 	{ READING_GROUP_NONE, activity_derive },       { READING_GROUP_NONE, energy_derive },
 	{ READING_GROUP_PROCESSES, processes_read },   { READING_GROUP_TOPOLOGY, topology_read },
+	{ READING_GROUP_NONE, stamps_read },
 };
 
 bool reader_group_begin(struct reader *reader, enum reading_group group)
@@ -157,6 +158,7 @@ static void forget_values(struct reader *reader, struct device *device, uint32_t
 	device->entity->process_list = PRESENCE_ABSENT;
 	device->entity->process_util = PRESENCE_ABSENT;
 	device->entity->lost = 1;
+	stamps_forget(device);
 	device->read_before = false;
 	device->work_cost_ns = 0; /* read at once when it answers again */
 }

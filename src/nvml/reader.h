@@ -21,6 +21,7 @@
 #include "base/macro.h"
 #include "nvml/library.h"
 #include "nvml/shared.h"
+#include "nvml/stamps.h"
 
 enum {
 	FIELD_BITS = 2048, /* (field, index) pairs that one device can be asked for */
@@ -79,6 +80,7 @@ struct device {
 	uint16_t process_calls_off; /* processes.c: a bit for each list and version of its call */
 	bool process_util_off;
 	int64_t process_period_us; /* shortest time between samples of processes; 0: not known yet */
+	struct driver_clock clock;
 };
 
 /* The state of one process on one entity between passes. */
@@ -123,15 +125,13 @@ struct reader {
 	bool lost; /* the last calls' GPU is lost */
 	enum nvml_return gone_result;
 	int64_t retry_ns, backoff_ns;
-	int64_t layout_ns; /* next comparison of the layout */
-	int64_t lost_retry_ns, lost_backoff_ns;
+	int64_t layout_ns, lost_retry_ns, lost_backoff_ns; /* layout: its next comparison */
 	int64_t group_ns; /* when the group under way began, CLOCK_MONOTONIC */
 	int64_t now_ns; /* CLOCK_BOOTTIME and CLOCK_REALTIME at the begin of the pass */
 	int64_t real_us;
 	uint32_t pass;
 	unsigned driver; /* 550 of 550.163.01; 0 unknown */
-	uint32_t gpus; /* count as the driver gave it */
-	uint32_t unlisted; /* of these, lost before their identity was read */
+	uint32_t gpus, unlisted; /* as the driver counts; of these, lost before their identity was read */
 	uint32_t names_asked;
 	struct nvml_event_set *events;
 	int64_t events_retry_ns;

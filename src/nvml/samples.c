@@ -68,6 +68,7 @@ static void learn_period(struct device *device, int engine, const struct nvml_sa
 static enum nvml_return read_engine(struct reader *reader, struct device *device, int engine, uint64_t since,
 				    struct window_engine *ret_engine)
 {
+	int64_t begin_ns = clock_boot_ns(), end_ns;
 	uint32_t type = 0, n = SAMPLES_MAX;
 	enum nvml_return result;
 
@@ -75,6 +76,7 @@ static enum nvml_return read_engine(struct reader *reader, struct device *device
 		return NVML_ERROR_NOT_SUPPORTED;
 	result = NVML_CALL(reader, nvmlDeviceGetSamples, device->handle, sampling[engine], since, &type, &n,
 			   buffers[engine]);
+	end_ns = clock_boot_ns();
 	if (nvml_unsupported(result))
 		device->samples_off |= (uint8_t)(1u << engine);
 	if (result == NVML_SUCCESS && n > SAMPLES_MAX)
@@ -84,8 +86,11 @@ static enum nvml_return read_engine(struct reader *reader, struct device *device
 		n = 0;
 	n = sift(reader, engine, since, buffers[engine], n);
 	learn_period(device, engine, buffers[engine], n);
-	if (n)
+	if (n) {
 		device->newest_us[engine] = buffers[engine][n - 1].timestamp;
+		stamps_look(&device->clock, reader->pass, device->newest_us[engine], begin_ns, end_ns,
+			    (int64_t)device->period_us[engine]);
+	}
 	*ret_engine = (struct window_engine){
 		.samples = buffers[engine],
 		.n = n,
@@ -155,6 +160,15 @@ static void read_rates(struct reader *reader, struct device *device, unsigned wa
 	}
 }
 
+/* A mean is of the time from here on; what has no samples has no time. */
+static void put_stamp(struct device *device, int engine, uint64_t begin_us)
+{
+	if (engine == ENGINE_GPU)
+		stamps_put(&device->clock, STAMPED_UTILIZATION_GPU, begin_us);
+	else if (engine == ENGINE_MEMORY)
+		stamps_put(&device->clock, STAMPED_UTILIZATION_MEMORY, begin_us);
+}
+
 static void report_sampled(struct reader *reader, struct device *device, int i,
 			   const struct window_engine *engine, const struct window *window)
 {
@@ -165,6 +179,7 @@ static void report_sampled(struct reader *reader, struct device *device, int i,
 		return; /* shorter ticks than samples: the newest ratio holds, see expire.c */
 	reader_report(reader, device, GPU_UTILIZATION_GPU + i, SLOT_UTILIZATION_GPU + i, NVML_SUCCESS,
 		      MIN(busy / seconds, 1.0));
+	put_stamp(device, i, window->begin_us);
 	if (i <= ENGINE_MEMORY)
 		reader_report(reader, device, GPU_UTILIZATION_MAX_GPU + i, SLOT_UTILIZATION_MAX_GPU + i,
 			      NVML_SUCCESS, max);
@@ -181,6 +196,7 @@ static void report_rate(struct reader *reader, struct device *device, int i, con
 
 	reader_report(reader, device, GPU_UTILIZATION_GPU + i, SLOT_UTILIZATION_GPU + i, rate->result,
 		      rate->ratio);
+	put_stamp(device, i, 0);
 	if (i <= ENGINE_MEMORY)
 		reader_report(reader, device, GPU_UTILIZATION_MAX_GPU + i, SLOT_UTILIZATION_MAX_GPU + i,
 			      rate->result == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : rate->result, 0);
@@ -204,10 +220,12 @@ static void skip_samples(struct reader *reader, struct device *device)
 		device->entity->v[SLOT_BUSY_GPU + i] = 0;
 	device->entity->v[SLOT_OBSERVED] = 0;
 	read_rates(reader, device, 1u << ENGINE_GPU | 1u << ENGINE_MEMORY, rates);
-	for (int i = ENGINE_GPU; i <= ENGINE_MEMORY; i++)
+	for (int i = ENGINE_GPU; i <= ENGINE_MEMORY; i++) {
+		put_stamp(device, i, 0);
 		if (rates[i].result == NVML_SUCCESS)
 			reader_report(reader, device, GPU_UTILIZATION_GPU + i, SLOT_UTILIZATION_GPU + i,
 				      NVML_SUCCESS, rates[i].ratio);
+	}
 }
 
 static void read_gpu(struct reader *reader, struct device *device)

@@ -3,13 +3,17 @@
 import { Data } from "./data.js";
 import { byId, el, setClass, setText } from "./dom.js";
 import { History } from "./history.js";
+import { Moment } from "./moment.js";
 import { load } from "./recorded.js";
 import { VIEWS } from "./views.js";
+import { active as activeFindings, whose } from "./views/findings.js";
 import { state } from "./views/gpus.js";
 
-const ALWAYS = ["gpus", "node"];
+const ALWAYS = ["gpus", "node", "findings"];
 /** Without an answer for so long the page says so. */
 const OLD_MS = 5000;
+/** What comes in so short a time is shown at once. */
+const TOGETHER_MS = 30;
 
 /** What the address's hash says: "#processes?q=python&sort=-memory". It is the only state of a view, so each is a link. */
 export class Place {
@@ -55,9 +59,13 @@ export class App {
         this.view = undefined;
         this.update = () => {};
         this.recorded = false;
+        this.wanted = "";
+        /** @type {number | undefined} */
+        this.refreshing = undefined;
         this.place = new Place(() => this.show());
         this.history = new History();
         this.data = new Data((names) => this.onData(names));
+        this.moment = new Moment(this);
         this.makeTabs();
         this.makeTheme();
         this.show();
@@ -72,11 +80,16 @@ export class App {
             if (!step)
                 return;
             const next = /** @type {import("./views.js").View} */ (VIEWS[(at + step + VIEWS.length) % VIEWS.length]);
-            location.hash = next.id;
+            this.go(next);
             byId(`tab-${next.id}`).focus();
             event.preventDefault();
         });
         addEventListener("keydown", (event) => this.onKey(event));
+    }
+
+    /** @param {import("./views.js").View} view of the same moment */
+    go(view) {
+        location.hash = `#${view.id}${this.moment.at ? "?at=" + this.moment.at : ""}`;
     }
 
     /** @param {KeyboardEvent} event digits choose tabs, "/" the search, as long as nothing is typed */
@@ -86,7 +99,7 @@ export class App {
             return;
         const view = VIEWS[Number(event.key) - 1];
         if (view) {
-            location.hash = view.id;
+            this.go(view);
         } else if (event.key === "/") {
             /** @type {HTMLElement | null} */ (document.querySelector("#main input[type=search]"))?.focus();
             event.preventDefault();
@@ -116,48 +129,65 @@ export class App {
             root.setAttribute("aria-labelledby", `tab-${view.id}`);
             this.view = view;
             this.update = view.create(root, this);
-            this.data.want([...new Set([...ALWAYS, ...view.pages])]);
+            this.want(view.pages);
         }
+        this.moment.update();
         for (const other of VIEWS) {
-            byId(`tab-${other.id}`).setAttribute("aria-selected", String(other === view));
-            byId(`tab-${other.id}`).tabIndex = other === view ? 0 : -1;
+            const tab = byId(`tab-${other.id}`);
+            tab.setAttribute("aria-selected", String(other === view));
+            tab.setAttribute("href", `#${other.id}${this.moment.at ? "?at=" + this.moment.at : ""}`);
+            tab.tabIndex = other === view ? 0 : -1;
         }
         this.refresh();
     }
 
+    /** @param {string[]} pages what the view shows, beside what always is there */
+    want(pages) {
+        const all = [...new Set([...ALWAYS, ...pages])];
+        if (all.join() === this.wanted)
+            return;
+        this.wanted = all.join();
+        this.data.want(all);
+    }
+
     /** @param {string[]} names of what has changed; none: only time has passed */
     onData(names) {
-        if (names.includes("gpus") && this.data.get("gpus"))
-            this.history.record(this.data.get("gpus"));
+        if (names.includes("gpus") && this.data.live("gpus"))
+            this.history.record(this.data.live("gpus"));
         this.loadRecorded();
-        if (names.length)
-            this.refresh();
-        else
+        this.moment.update();
+        if (!names.length)
             this.age();
+        else if (this.refreshing === undefined)
+            this.refreshing = setTimeout(() => this.refresh(), TOGETHER_MS);
     }
 
     /** Once, where the agent records. */
     loadRecorded() {
-        const gpus = this.data.get("gpus")?.gpus;
-        if (this.recorded || !gpus || this.data.get("node")?.node.agent.recording_up !== 1)
+        const gpus = this.data.live("gpus")?.gpus;
+        if (this.recorded || !gpus || this.data.live("node")?.node.agent.recording_up !== 1)
             return;
         this.recorded = true;
         load(this.history, gpus.length).then(() => this.refresh(), () => {});
     }
 
     refresh() {
+        clearTimeout(this.refreshing);
+        this.refreshing = undefined;
         this.header();
         this.update();
     }
 
     header() {
-        const gpus = this.data.get("gpus"), node = this.data.get("node")?.node;
+        const { data } = this, gpus = data.get("gpus") ?? data.live("gpus"), node = (data.get("node") ?? data.live("node"))?.node;
         this.age();
         if (!gpus || !node)
             return;
         byId("simulated").hidden = !gpus.simulated;
+        byId("replay").hidden = !gpus.replay;
+        setText(byId("replay"), gpus.replay ? `REPLAY of a recording: as it was at ${new Date(gpus.replay).toLocaleString([], { hour12: false })}` : "");
         setText(byId("host"), node.hostname ?? "");
-        document.title = `${gpus.simulated ? "SIMULATED " : ""}${node.hostname ?? ""} · gpusonde`;
+        document.title = `${gpus.replay ? "REPLAY " : ""}${gpus.simulated ? "SIMULATED " : ""}${node.hostname ?? ""} · gpusonde`;
         facts(byId("facts"), [
             ["GPUs", models(gpus.gpus)],
             ["Driver", node.driver_version ?? "-"],
@@ -165,11 +195,21 @@ export class App {
             ["State", node.reason ?? worst(gpus.gpus)],
         ]);
         alertLine(byId("alert"), gpus.gpus);
+        this.findings();
+    }
+
+    /** What slows programs down now, in a line that leads to it, and how many such findings there are, on their tab. */
+    findings() {
+        const active = activeFindings(this.data.get("findings")), line = byId("slow"), first = active[0];
+        setText(byId("tab-findings"), active.length ? `Findings (${active.length})` : "Findings");
+        line.hidden = !first;
+        if (first)
+            setText(line, `${whose(first, this.data)}: ${first.title}. ${first.remedy}`);
     }
 
     age() {
         const age = byId("age"), silent = performance.now() - this.data.heard, old = silent > OLD_MS;
-        const time = this.data.get("gpus")?.time;
+        const time = this.data.live("gpus")?.time;
         setClass(age, old ? "bad" : "dim");
         setText(age, old ? `No answer for ${Math.floor(silent / 1000)} s: what is shown is old` :
             time ? `${new Date(time).toLocaleTimeString([], { hour12: false })}` : "");

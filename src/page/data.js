@@ -23,6 +23,8 @@ export class Data {
         this.changed = changed;
         /** @type {Map<string, Page>} */
         this.pages = new Map();
+        /** @type {import("./moment.js").Moment | null} what stands for now in the views */
+        this.past = null;
         /** When the agent answered last, by performance.now(). */
         this.heard = performance.now();
         /** @type {EventSource | undefined} */
@@ -52,9 +54,14 @@ export class Data {
 
     /**
      * @param {string} name
-     * @returns {any} null: it has not come yet, or does not exist
+     * @returns {any} of the moment that is shown; null: it has not come yet, or does not exist
      */
     get(name) {
+        return this.past ? this.past.get(name) : this.live(name);
+    }
+
+    /** @param {string} name @returns {any} of now */
+    live(name) {
         return this.pages.get(name)?.document ?? null;
     }
 
@@ -63,7 +70,7 @@ export class Data {
      * @param {string} name
      */
     problem(name) {
-        return this.pages.get(name)?.problem ?? "";
+        return this.past ? this.past.why(name) : this.pages.get(name)?.problem ?? "";
     }
 
     /** A page that nobody sees is no viewer. */
@@ -169,6 +176,8 @@ export class Data {
         if (performance.now() < page.later)
             return;
         const reply = await fetch(`api/v1/${page.name}`, { cache: "no-store" });
+        if (reply.status >= 500)
+            throw new Error("a proxy answers, but no agent");
         page.later = reply.status === 404 ? performance.now() + RETRY_MS : 0;
         page.document = reply.ok ? await reply.json() : null;
         page.problem = reply.ok ? null : (await reply.text()).trim();

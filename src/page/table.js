@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Tables that are searched, sorted and kept current. A column is one row of a table of columns. Of many rows
- * the first ROWS are shown until all are asked for; cells are changed in pieces, so that 5,000 rows do not
- * hold the page.
+ * Tables that are searched, sorted and kept current. A column is one row of a table of columns. Of more than
+ * ROWS rows there are elements only of those that are in sight and of some around them: margins stand for the
+ * others, so that 5,000 rows cost what 100 do.
  */
-import { el, inSlices, setClass, setText } from "./dom.js";
+import { el, setClass, setText } from "./dom.js";
 import { NONE } from "./format.js";
 
 const ROWS = 100;
+/** So many more than are in sight, above and below. */
+const AROUND = 15;
+/** Of a row, until one has been seen. */
+const HEIGHT = 29;
 
 /**
  * @template T
@@ -18,7 +22,10 @@ const ROWS = 100;
  * @property {(row: T) => unknown} [value] what it is sorted by; without it the text
  * @property {boolean} [right] a number
  * @property {(row: T) => string} [tone] "good", "warn", "bad", "dim" or ""
- * @property {(row: T) => string} [href]
+ * @property {(row: T) => string} [href] of a link; "": this row has none
+ * @property {(row: T) => (() => void) | undefined} [click] what a button does; undefined: this row has none
+ * @property {(row: T) => boolean} [pressed] whether that button shows something below its row
+ * @property {boolean} [apart] the link opens a page of its own
  * @property {string} [help]
  */
 
@@ -30,6 +37,9 @@ const ROWS = 100;
  * @property {(row: T) => string} key what it is known by while it changes
  * @property {string} [sort] the column, with "-" the greatest first
  * @property {import("./app.js").Place} place
+ * @property {(rows: T[], sort: (rows: T[]) => T[]) => T[]} [arrange] what else than sorting is done with rows, as grouping
+ * @property {string} [nothing] what is said where there are no rows at all
+ * @property {Element[]} [tools] beside the search
  * @property {string} [name] before its words in the address, where a view has several tables
  */
 
@@ -55,13 +65,18 @@ export class Table {
     constructor(root, options) {
         this.options = options;
         this.prefix = options.name ? options.name + "." : "";
-        /** @type {T[]} */
-        this.rows = [];
-        this.all = false;
+        /** @type {T[]} those that are searched for, in their order */
+        this.found = [];
+        /** How many have the searched words. */
+        this.matches = 0;
+        /** @type {number | undefined} */
+        this.drawing = undefined;
+        this.height = HEIGHT;
         /** Those that have something; and which have not, as text. */
         this.columns = options.columns;
+        /** Names first: numbers take longer to be written. */
+        this.searched = [...options.columns].sort((a, b) => Number(a.right ?? false) - Number(b.right ?? false));
         this.empty = "";
-        this.filling = {};
         this.search = /** @type {HTMLInputElement} */ (el("input", {
             type: "search", placeholder: "Search", "aria-label": `Search ${options.label}`,
             oninput: () => this.place.set({ [this.prefix + "q"]: this.search.value }, true),
@@ -69,13 +84,13 @@ export class Table {
         this.said = el("span", { class: "said", role: "status" });
         this.heads = options.columns.map((column) => el("th", { scope: "col", class: column.right ? "right" : "", title: column.help },
             el("button", { type: "button", onclick: () => this.sortBy(column) }, column.title)));
+        this.none = el("p", { class: "dim none", hidden: true });
         this.body = el("tbody");
-        this.more = el("button", { type: "button", class: "more", hidden: true, onclick: () => this.showAll() });
+        this.table = el("table", {}, el("thead", {}, el("tr", {}, ...this.heads)), this.body);
+        this.scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.label, onscroll: () => this.scrolled() }, this.table, this.none);
         this.root = el("section", { class: "table" },
-            el("div", { class: "tools" }, el("h2", {}, options.label), this.search, this.said),
-            el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.label },
-                el("table", {}, el("thead", {}, el("tr", {}, ...this.heads)), this.body)),
-            this.more);
+            el("div", { class: "tools" }, el("h2", {}, options.label), this.search, ...options.tools ?? [], this.said),
+            this.scroll);
         root.append(this.root);
     }
 
@@ -94,21 +109,28 @@ export class Table {
         return this.place.get(this.prefix + "sort") || this.options.sort || "";
     }
 
-    showAll() {
-        this.all = true;
-        this.update(this.rows);
+    /** Rows that come into sight are made; once a frame is enough. */
+    scrolled() {
+        if (this.drawing === undefined && this.found.length > ROWS)
+            this.drawing = requestAnimationFrame(() => {
+                this.drawing = undefined;
+                this.draw();
+            });
     }
 
     /** @param {T[]} rows @returns {T[]} those that have the searched words, in their order */
     chosen(rows) {
         const words = (this.place.get(this.prefix + "q") || "").toLowerCase().split(/\s+/).filter(Boolean);
+        if (words.length)
+            rows = rows.filter((row) => words.every((word) => this.searched.some((c) => c.text(row).toLowerCase().includes(word))));
+        this.matches = rows.length;
+        return this.options.arrange?.(rows, (some) => this.inOrder(some)) ?? this.inOrder(rows);
+    }
+
+    /** @param {T[]} rows */
+    inOrder(rows) {
         const sort = this.sorted(), down = sort.startsWith("-");
         const column = this.options.columns.find((c) => c.id === sort.replace(/^-/, ""));
-        if (words.length)
-            rows = rows.filter((row) => {
-                const text = this.options.columns.map((c) => c.text(row)).join(" ").toLowerCase();
-                return words.every((word) => text.includes(word));
-            });
         if (!column)
             return rows;
         const value = column.value ?? column.text;
@@ -119,17 +141,32 @@ export class Table {
 
     /** @param {T[]} rows */
     update(rows) {
-        const chosen = this.chosen(rows), shown = this.all ? chosen : chosen.slice(0, ROWS);
-        const searched = this.place.get(this.prefix + "q") || "";
-        this.rows = rows;
+        const chosen = this.chosen(rows), searched = this.place.get(this.prefix + "q") || "";
+        this.found = chosen;
         if (this.search.value !== searched && document.activeElement !== this.search)
             this.search.value = searched;
-        setText(this.said, chosen.length === rows.length ? `${rows.length}` : `${chosen.length} of ${rows.length}`);
-        this.more.hidden = shown.length === chosen.length;
-        setText(this.more, `Show all ${chosen.length}`);
+        setText(this.said, this.matches === rows.length ? `${rows.length}` : `${this.matches} of ${rows.length}`);
+        this.none.hidden = chosen.length > 0;
+        setText(this.none, rows.length ? "Nothing has these words." : this.options.nothing ?? "None.");
         this.markSorted();
-        this.hideEmpty(shown);
-        this.fill(shown);
+        this.hideEmpty(chosen);
+        this.draw();
+    }
+
+    /** The first row that has an element, and how many have. */
+    window() {
+        const n = this.found.length, first = Math.floor(this.scroll.scrollTop / this.height) - AROUND;
+        const count = Math.ceil(this.scroll.clientHeight / this.height) + 2 * AROUND;
+        return n <= ROWS ? { first: 0, count: n } : { first: Math.max(0, Math.min(first, n - count)), count: Math.min(n, Math.max(count, 2 * AROUND)) };
+    }
+
+    draw() {
+        const { first, count } = this.window(), shown = this.found.slice(first, first + count);
+        this.height = /** @type {HTMLElement | null} */ (this.body.firstElementChild)?.offsetHeight || this.height;
+        this.table.style.marginTop = `${first * this.height}px`;
+        this.table.style.marginBottom = `${(this.found.length - first - count) * this.height}px`;
+        this.table.setAttribute("aria-rowcount", String(this.found.length + 1));
+        this.fill(shown, first);
     }
 
     markSorted() {
@@ -155,8 +192,8 @@ export class Table {
         this.body.replaceChildren();
     }
 
-    /** @param {T[]} rows */
-    fill(rows) {
+    /** @param {T[]} rows @param {number} first the place of the first of them */
+    fill(rows, first) {
         const { key } = this.options;
         /** @type {Map<string, HTMLElement>} */
         const old = new Map();
@@ -167,7 +204,7 @@ export class Table {
             if (!keys.has(name))
                 element.remove();
         let at = this.body.firstElementChild;
-        inSlices(this.filling, rows, (row) => {
+        rows.forEach((row, i) => {
             const name = key(row);
             let element = old.get(name);
             if (!element) {
@@ -175,6 +212,7 @@ export class Table {
                 element.dataset.key = name;
             }
             this.show(element, row);
+            element.setAttribute("aria-rowindex", String(first + i + 2));
             if (element === at)
                 at = at.nextElementSibling;
             else
@@ -183,7 +221,8 @@ export class Table {
     }
 
     make() {
-        return el("tr", {}, ...this.columns.map((c) => el("td", {}, c.href ? el("a") : "")));
+        return el("tr", {}, ...this.columns.map((c) => el("td", {},
+            c.href ? el("a", c.apart ? { target: "_blank", rel: "noopener" } : {}) : c.click ? el("button", { type: "button", class: "inline" }) : "")));
     }
 
     /** @param {HTMLElement} element @param {T} row */
@@ -192,11 +231,17 @@ export class Table {
             const cell = /** @type {HTMLElement} */ (element.children[i]);
             const tone = column.tone?.(row) ?? "";
             setClass(cell, column.right ? `right ${tone}` : tone);
-            if (column.href && cell.firstElementChild) {
-                setText(cell.firstElementChild, column.text(row));
-                cell.firstElementChild.setAttribute("href", column.href(row));
-            } else {
-                setText(cell, column.text(row));
+            const inner = /** @type {HTMLElement | null} */ (cell.firstElementChild), href = column.href?.(row), click = column.click?.(row);
+            setText(inner ?? cell, column.text(row));
+            if (href)
+                inner?.setAttribute("href", href);
+            else if (column.href)
+                inner?.removeAttribute("href");
+            if (column.click && inner) {
+                inner.onclick = click ?? null;
+                /** @type {HTMLButtonElement} */ (inner).disabled = !click;
+                if (column.pressed)
+                    inner.setAttribute("aria-expanded", String(column.pressed(row)));
             }
         });
     }

@@ -6,10 +6,13 @@ import { collectives } from "./views/collectives.js";
 import { events } from "./views/events.js";
 import { findings } from "./views/findings.js";
 import { gpus } from "./views/gpus.js";
+import { host } from "./views/host.js";
 import { kernels } from "./views/kernels.js";
 import { operators } from "./views/operators.js";
 import { processes } from "./views/processes.js";
+import { servers } from "./views/servers.js";
 import { stacks } from "./views/stacks.js";
+import { timelines } from "./views/timelines.js";
 import { topology } from "./views/topology.js";
 import { workloads } from "./views/workloads.js";
 
@@ -22,4 +25,4 @@ import { workloads } from "./views/workloads.js";
  */
 
 /** @type {View[]} */
-export const VIEWS = [gpus, charts, processes, workloads, findings, events, calls, kernels, collectives, operators, topology, stacks];
+export const VIEWS = [gpus, charts, processes, workloads, findings, events, calls, kernels, collectives, operators, servers, host, topology, timelines, stacks];

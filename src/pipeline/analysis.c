@@ -10,6 +10,7 @@
 #include "nccl/nccl.h"
 #include "pipeline/analysis_call.h"
 #include "pipeline/analysis_job.h"
+#include "pipeline/analysis_late.h"
 #include "pipeline/analysis_processes.h"
 #include "pipeline/analysis_stacks.h"
 #include "pipeline/findings.h"
@@ -18,6 +19,7 @@
 #define SNAPSHOT_NS \
 	(5 * (uint64_t)NSEC_PER_SEC) /* two that are farther apart say nothing of the time between */
 #define QUIET_NS (15 * (uint64_t)NSEC_PER_SEC) /* half of the time after which a communicator hangs */
+#define TURN_NS (10 * NSEC_PER_MSEC) /* of each drain of the ring */
 enum {
 	SUSPECTS_MAX = 64, /* threads whose state is read, in a second */
 	SUSPECT_SECONDS = 3, /* in state D: for less, anything may wait for a disk */
@@ -40,6 +42,7 @@ struct suspect {
 struct live_analysis {
 	struct event_sink sink;
 	struct span_sink spans;
+	struct work_sink works;
 	const struct pipeline *pipeline;
 	struct analysis *analysis;
 	uint32_t names[TRACE_CALLS_MAX]; /* texts by call, plus one */
@@ -50,6 +53,7 @@ struct live_analysis {
 	struct analysis_processes processes;
 	struct analysis_stacks stacks;
 	struct analysis_job job;
+	struct analysis_late late;
 	struct suspect suspects[SUSPECTS_MAX];
 	uint32_t suspects_n;
 };
@@ -155,7 +159,7 @@ static int live_event(const struct trace_header *header, _unused_ uint32_t size,
 		return 0;
 	event.user = analysis_user(&l->stacks, header->tgid);
 	event.stack = analysis_stack_of(&l->stacks, l->analysis, header, event.user);
-	return analysis_add(l->analysis, &event);
+	return analysis_late_add(&l->late, &event);
 }
 
 static void live_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
@@ -167,7 +171,7 @@ static void live_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userda
 					      .begin_ns = (uint64_t)clock_mono_ns(),
 					      .end_ns = (uint64_t)clock_mono_ns() };
 
-	analysis_add(l->analysis, &event);
+	analysis_late_add(&l->late, &event);
 	analysis_stacks_over(&l->stacks, tgid);
 	analysis_job_over(&l->job, tgid);
 }
@@ -190,7 +194,26 @@ static int live_span(const struct span *span, void *userdata)
 
 	return span->kind == SPAN_SYNC || span->tid != 0 || !analysis_job_has(&l->job, span->tgid) ?
 		       0 :
-		       analysis_add(l->analysis, &event);
+		       analysis_late_add(&l->late, &event);
+}
+
+/* Without the kernel's name, which the program chooses, and texts are kept. */
+static int live_work(const struct measured_work *work, void *userdata)
+{
+	struct live_analysis *l = userdata;
+	const struct analysis_event event = {
+		.kind = ANALYSIS_WORK,
+		.flags = ANALYSIS_TRUE,
+		.pid = work->tgid,
+		.rank = -1,
+		.device = work->uuid[0] ? text_in(l, work->uuid) : 0,
+		.stream = (uint64_t)work->work->context << 32 | work->work->stream,
+		.bytes = work->work->bytes,
+		.begin_ns = work->work->start_ns,
+		.end_ns = work->work->end_ns,
+	};
+
+	return analysis_job_has(&l->job, work->tgid) ? analysis_late_work(&l->late, &event) : 0;
 }
 
 /* ---- the node ---- */
@@ -325,6 +348,7 @@ static struct findings *findings_now(const struct live_analysis *l)
 
 struct findings *live_analysis_finish(struct live_analysis *l)
 {
+	analysis_late_tick(&l->late, UINT64_MAX);
 	analysis_stacks_name(&l->stacks, l->analysis);
 	analysis_finish(l->analysis);
 	return findings_now(l);
@@ -336,20 +360,37 @@ struct findings *live_analysis_tick(struct live_analysis *l, const struct snapsh
 	struct findings *findings;
 
 	take_node(l, node, now_ns);
+	analysis_late_tick(&l->late, now_ns);
 	analysis_stacks_name(&l->stacks, l->analysis);
 	look_at_suspects(l, now_ns);
 	analysis_tick(l->analysis, now_ns);
 	findings = findings_now(l);
 	*ret_new = NULL;
 	for (uint32_t i = 0; findings && i < findings->rules_n; i++) {
-		if (findings->rules[i].active > l->active[i])
-			*ret_new = findings->rules[i].name;
-		l->active[i] = findings->rules[i].active;
+		const struct finding_rule *rule = &findings->rules[i];
+		bool more = rule->active > l->active[i];
+
+		/* A second one is told a second later. */
+		if (more && *ret_new)
+			continue;
+		if (more)
+			*ret_new = rule->name;
+		l->active[i] = rule->active;
 	}
 	return findings;
 }
 
 /* ---- start and end ---- */
+
+void live_analysis_limit(struct live_analysis *l)
+{
+	struct sink *sinks[] = { &l->sink.sink, &l->spans.sink, &l->works.sink };
+
+	for (size_t i = 0; i < ARRAY_SIZE(sinks); i++) {
+		sinks[i]->turn_ns = TURN_NS;
+		sinks[i]->computes = true;
+	}
+}
 
 void live_analysis_set_job(struct live_analysis *l, const char *job)
 {
@@ -372,7 +413,17 @@ struct span_sink *live_analysis_spans(struct live_analysis *l)
 	return &l->spans;
 }
 
-int live_analysis_new(const struct pipeline *pipeline, struct live_analysis **ret_analysis)
+static int give_late(const struct analysis_event *event, void *userdata)
+{
+	return analysis_add(((struct live_analysis *)userdata)->analysis, event);
+}
+
+struct work_sink *live_analysis_works(struct live_analysis *l)
+{
+	return &l->works;
+}
+
+int live_analysis_new(const struct pipeline *pipeline, uint32_t late_max, struct live_analysis **ret_analysis)
 {
 	static const struct analysis_options options = { 0 };
 	_cleanup_(live_analysis_freep) struct live_analysis *l = calloc(1, sizeof(*l));
@@ -386,8 +437,10 @@ int live_analysis_new(const struct pipeline *pipeline, struct live_analysis **re
 				       .event = live_event,
 				       .process_over = live_over };
 	l->spans = (struct span_sink){ .sink = { .name = "analysis", .userdata = l }, .span = live_span };
+	l->works = (struct work_sink){ .sink = { .name = "analysis", .userdata = l }, .work = live_work };
 	if (analysis_new(&options, &l->analysis) < 0)
 		return -ENOMEM;
+	analysis_late_init(&l->late, pipeline ? pipeline_measured(pipeline) : NULL, late_max, give_late, l);
 	*ret_analysis = TAKE_PTR(l);
 	return 0;
 }
@@ -396,6 +449,7 @@ void live_analysis_free(struct live_analysis *l)
 {
 	if (!l)
 		return;
+	analysis_late_done(&l->late);
 	analysis_free(l->analysis);
 	analysis_stacks_done(&l->stacks);
 	analysis_job_done(&l->job);

@@ -83,13 +83,9 @@ void analysis_job_filter(const struct analysis_job *job, struct findings *findin
 
 	if (!job->id || !findings)
 		return;
-	for (uint32_t i = 0; i < findings->n; i++) {
-		const struct finding *f = &findings->list[i];
-
-		if (is_of_job(job, f))
-			findings->list[kept++] = *f;
-		else
-			findings->rules[f->rule].active -= f->active;
-	}
+	for (uint32_t i = 0; i < findings->n; i++)
+		if (is_of_job(job, &findings->list[i]))
+			findings->list[kept++] = findings->list[i];
 	findings->n = kept;
+	findings_count(findings);
 }

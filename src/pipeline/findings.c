@@ -36,6 +36,8 @@ static void fill_finding(const struct analysis *analysis, const struct analysis_
 {
 	*to = (struct finding){
 		.rule = from->rule,
+		.id = from->number,
+		.cause = from->cause,
 		.active = from->active,
 		.pid = from->pid,
 		.communicator = from->communicator,
@@ -122,9 +124,9 @@ struct findings *findings_of(const struct analysis *analysis, int64_t real_offse
 	for (uint32_t i = 0; i < n; i++) {
 		fill_finding(analysis, &list[i], &findings->list[i]);
 		texts = fill_frames(&list[i], findings, &findings->list[i], texts);
-		findings->rules[list[i].rule].active += list[i].active;
 	}
 	findings->n = n;
+	findings_count(findings);
 	findings->real_offset_ns = real_offset_ns;
 	findings->events = counts->events;
 	findings->late = counts->late;

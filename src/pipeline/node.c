@@ -77,6 +77,16 @@ static void set_devices(struct pipeline *pipeline, const struct snapshot *snapsh
 		pipeline->devices_n = 0; /* out of memory: tried again with the next snapshot */
 }
 
+bool pipeline_has_device(const char *uuid, void *userdata)
+{
+	const struct pipeline *pipeline = userdata;
+
+	for (uint32_t i = 0; i < pipeline->devices_n; i++)
+		if (strcmp(pipeline->devices[i].uuid, uuid) == 0)
+			return true;
+	return false;
+}
+
 void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapshot)
 {
 	set_devices(pipeline, snapshot);

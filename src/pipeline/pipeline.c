@@ -108,6 +108,22 @@ struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline)
 	return cuda_span_sinks(pipeline->cuda);
 }
 
+struct measured *pipeline_measured(const struct pipeline *pipeline)
+{
+	return pipeline->measured;
+}
+
+void pipeline_take_works(struct pipeline *pipeline, const struct gpu_works *works)
+{
+	if (pipeline->measured)
+		measured_take(pipeline->measured, works, (uint64_t)clock_mono_ns());
+}
+
+void pipeline_works_dropped(struct pipeline *pipeline, uint64_t dropped)
+{
+	pipeline->works_dropped = dropped;
+}
+
 const struct blas *pipeline_blas(const struct pipeline *pipeline)
 {
 	return pipeline->blas;
@@ -173,6 +189,14 @@ static void share_tables(struct pipeline *pipeline)
 		torch_share(pipeline->torch, &pipeline->users);
 }
 
+static void pipeline_busy(uint32_t pid, uint64_t since_boot_ns, const char *uuid, struct time_part part,
+			  uint64_t busy_ns, void *userdata)
+{
+	struct pipeline *pipeline = userdata;
+
+	cuda_measured(pipeline->cuda, pid, since_boot_ns, uuid, part.begin_ns, part.end_ns, busy_ns);
+}
+
 int pipeline_new(sd_event *event, const struct pipeline_config *config, struct pipeline **ret_pipeline,
 		 int *ret_unnamed)
 {
@@ -216,6 +240,17 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 		if (!pipeline->torch)
 			return -ENOMEM;
 	}
+	if (config->measured) {
+		const bool always = config->measured_always;
+		const struct measured_config measured = { .has_device = always ? NULL : pipeline_has_device,
+							  .busy = always ? NULL : pipeline_busy,
+							  .expects = always,
+							  .userdata = pipeline };
+
+		r = measured_new(&measured, &pipeline->measured);
+		if (r < 0)
+			return r;
+	}
 	share_tables(pipeline);
 	if (config->stacks) {
 		r = stack_sums_new(&stack_limits, &pipeline->stacks);
@@ -241,6 +276,7 @@ void pipeline_free(struct pipeline *pipeline)
 		return;
 	symbols_free(pipeline->symbols);
 	cuda_free(pipeline->cuda);
+	measured_free(pipeline->measured);
 	nccl_free(pipeline->nccl);
 	blas_free(pipeline->blas);
 	python_figures_free(pipeline->python);

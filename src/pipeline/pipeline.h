@@ -22,6 +22,7 @@
 #include "base/macro.h"
 #include "blas/blas.h"
 #include "cuda/cuda.h"
+#include "model/gpu_work.h"
 #include "model/nccl.h"
 #include "model/snapshot.h"
 #include "symbolize/client.h"
@@ -39,6 +40,9 @@ struct pipeline_config {
 	bool python; /* the same */
 	bool stacks; /* of calls are recorded */
 	bool native_stacks; /* with native frames */
+	bool measured; /* what CUPTI measures in programs is told (pipeline_take_works()) */
+	/* All do, from their beginning. Estimates do not learn from it, and stand beside it. */
+	bool measured_always;
 	bool read_memory; /* kernel names may be read from a process's memory */
 	/*
 	 * Requests to name a kernel wait this long for the first devices, since its figures depend on the
@@ -50,6 +54,7 @@ struct pipeline_config {
 	void *userdata;
 };
 
+struct measured;
 struct pipeline;
 
 /*
@@ -66,6 +71,12 @@ DEFINE_CLEANUP(struct pipeline *, pipeline_free, pipeline_freep)
 struct event_sink *pipeline_event_sink(struct pipeline *pipeline);
 /* The sums of stacks, whose sink is to be added, too; NULL: they are not recorded. */
 struct stack_sums *pipeline_stacks(struct pipeline *pipeline);
+/* What CUPTI measures in programs; NULL: it is not told. */
+struct measured *pipeline_measured(const struct pipeline *pipeline);
+/* Once a second: what has come. */
+void pipeline_take_works(struct pipeline *pipeline, const struct gpu_works *works);
+/* Records that were dropped on their way here, so far. */
+void pipeline_works_dropped(struct pipeline *pipeline, uint64_t dropped);
 /* The list of sinks for finished spans. */
 struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline);
 /* For blas_shape_of(); NULL: not traced. */

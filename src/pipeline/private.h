@@ -9,6 +9,7 @@
 #include "blas/blas.h"
 #include "nccl/nccl.h"
 #include "pipeline/interpreters.h"
+#include "pipeline/measured.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/stacks.h"
 #include "proc/proc.h"
@@ -32,6 +33,8 @@ struct pipeline {
 	struct traced_users users; /* of the processes of these */
 	struct stack_sums *stacks; /* not recorded: NULL */
 	const struct blas_peak *peaks[PIPELINE_DEVICES_MAX]; /* of devices; NULL: not known */
+	struct measured *measured; /* NULL: nothing is told */
+	uint64_t works_dropped; /* before they came here */
 	struct symbols *symbols; /* kernels and environments; NULL: not available */
 	int64_t devices_by_ns; /* until then requests wait for the first devices */
 	struct cuda_device devices[PIPELINE_DEVICES_MAX];
@@ -92,6 +95,7 @@ struct torch_view *pipeline_carry_torch(const struct torch_view *before, struct 
 void pipeline_fill_torch(const struct pipeline *pipeline, struct trace_view *view);
 
 /* node.c */
+bool pipeline_has_device(const char *uuid, void *userdata);
 const char *pipeline_uuid(const struct entity *e);
 
 /* limits.c */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "pipeline/timeline_private.h"
+#include "proc/proc.h"
 
 static void timeline_lost(uint64_t events, void *userdata)
 {
@@ -27,7 +28,11 @@ static void timeline_incomplete(uint32_t tgid, _unused_ uint64_t incarnation, un
 
 	if (t->pid && tgid != t->pid)
 		return;
-	for (unsigned bit = 0; traced_incomplete_name(bit) && timeline_process_of(t, tgid, &process); bit++)
+	if (!bits || !timeline_process_of(t, tgid, &process))
+		return;
+	bits &= ~timeline_process_at(t, process)->incomplete;
+	timeline_process_at(t, process)->incomplete |= bits;
+	for (unsigned bit = 0; traced_incomplete_name(bit); bit++)
 		if (bits >> bit & 1)
 			timeline_mark(t, timeline_process_at(t, process)->track, traced_incomplete_name(bit),
 				      (uint64_t)clock_mono_ns());
@@ -41,6 +46,11 @@ struct event_sink *trace_timeline_sink(struct trace_timeline *t)
 struct span_sink *trace_timeline_spans(struct trace_timeline *t)
 {
 	return &t->spans;
+}
+
+struct work_sink *trace_timeline_works(struct trace_timeline *t)
+{
+	return t->measured ? &t->work_sink : NULL;
 }
 
 void trace_timeline_set_stacks(struct trace_timeline *t, const struct stack_sums *stacks)
@@ -66,6 +76,7 @@ static void forget_tracks(struct trace_timeline *t)
 				   &t->counter_by, &t->key_by,    &t->communicator_by };
 
 	timeline_add_waiting(t, true);
+	timeline_add_held(t, true);
 	timeline_forget(t->timeline);
 	for (unsigned i = 0; i < ARRAY_SIZE(maps); i++)
 		hashmap_clear(maps[i]);
@@ -94,12 +105,14 @@ void trace_timeline_begin(struct trace_timeline *t)
 {
 	trace_timeline_collect(t);
 	t->offsets = (struct clock_offsets){ 0 };
+	timeline_gpus_say_again(t);
 }
 
 void trace_timeline_collect(struct trace_timeline *t)
 {
 	timeline_clocks(t);
 	timeline_add_waiting(t, false);
+	timeline_add_held(t, false);
 	say_dropped(t);
 	timeline_flush(t->timeline);
 	timeline_stacks_again(t);
@@ -114,6 +127,7 @@ int trace_timeline_finish(struct trace_timeline *t)
 	if (late > 0)
 		timeline_lost(late, t);
 	timeline_add_waiting(t, true);
+	timeline_add_held(t, true);
 	trace_timeline_gpus_end(t);
 	say_dropped(t);
 	return timeline_flush(t->timeline);
@@ -123,7 +137,7 @@ struct trace_timeline_missing trace_timeline_missing(const struct trace_timeline
 {
 	struct trace_timeline_missing missing = t->missing;
 
-	missing.dropped += t->sink.sink.refused + t->spans.sink.refused;
+	missing.dropped += t->sink.sink.refused + t->spans.sink.refused + t->work_sink.sink.lost;
 	return missing;
 }
 
@@ -141,10 +155,15 @@ int trace_timeline_new(const struct trace_timeline_config *config, struct trace_
 			  .incomplete = timeline_incomplete,
 			  .process_over = timeline_over },
 		.spans = { .sink = { .name = "timeline", .userdata = t }, .span = timeline_span },
+		.work_sink = { .sink = { .name = "timeline", .userdata = t },
+			       .work = timeline_work,
+			       .measured = timeline_measured },
+		.measured = config->pipeline ? pipeline_measured(config->pipeline) : NULL,
 		.pipeline = config->pipeline,
 		.blas = config->blas,
 		.stacks = config->stacks,
 		.pid = config->pid,
+		.sees_all = proc_sees_all(),
 		.xid = config->xid,
 		.xid_userdata = config->xid_userdata,
 		.marks = TIMELINE_NONE,
@@ -156,6 +175,9 @@ int trace_timeline_new(const struct trace_timeline_config *config, struct trace_
 	t->gpus = calloc(GPUS_MAX, trace_timeline_gpu_size);
 	if (!t->waiting || !t->gpus)
 		return -ENOMEM;
+	r = t->measured ? timeline_works_new(t) : 0;
+	if (r < 0)
+		return r;
 	r = timeline_new(config->format, &config->ops, config->userdata, &t->timeline);
 	if (r < 0)
 		return r;
@@ -180,6 +202,7 @@ void trace_timeline_free(struct trace_timeline *t)
 	hashmap_done(&t->xid_by);
 	timeline_works_free(t);
 	free(t->waiting);
+	free(t->held);
 	row_list_done(&t->lanes);
 	row_list_done(&t->processes);
 	free(t->gpus);

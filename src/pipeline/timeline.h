@@ -17,6 +17,7 @@
 #include "model/cupti_wire.h"
 #include "model/snapshot.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/work_sink.h"
 #include "timeline/timeline.h"
 
 struct stack_sums;
@@ -51,15 +52,14 @@ DEFINE_CLEANUP(struct trace_timeline *, trace_timeline_free, trace_timeline_free
 /* To be added after those of the pipeline and of @blas. */
 struct event_sink *trace_timeline_sink(struct trace_timeline *timeline);
 struct span_sink *trace_timeline_spans(struct trace_timeline *timeline);
+/* Of true work; the pipeline tells it (pipeline_measured()). NULL: it does not. */
+struct work_sink *trace_timeline_works(struct trace_timeline *timeline);
 void trace_timeline_set_blas(struct trace_timeline *timeline, const struct blas *blas);
 void trace_timeline_set_stacks(struct trace_timeline *timeline, const struct stack_sums *stacks);
 /* Since the last collection there were stacks with native functions that have no name yet. */
 bool trace_timeline_wants_names(const struct trace_timeline *timeline);
-/* True work will be told: arrows of launches are to it, and no longer to the spans of streams. -ENOMEM. */
-int trace_timeline_expect_work(struct trace_timeline *timeline);
-/* @symbol: of a kernel, as compiled; "" if it is none or not known. */
-void trace_timeline_work(struct trace_timeline *timeline, uint32_t pid, const char *uuid,
-			 const struct cupti_work *work, const char *symbol);
+/* The track that has the times of a process of which all work is told. */
+#define TIMELINE_MEASURED "time that CUPTI measured"
 /* Figures of GPUs; streams are named by their devices, so the first is to come before events. NULL: none. */
 void trace_timeline_node(struct trace_timeline *timeline, const struct snapshot *snapshot);
 /* A mark on a track of gpusonde's own, now. */

@@ -111,10 +111,10 @@ static int timeline_call(struct trace_timeline *t, const struct trace_header *he
 		timeline_put_arg(t, &event, "total_ns", TIMELINE_UNSIGNED, raw->duration_ns);
 	timeline_put_operands(t, &event, raw);
 	timeline_nccl(t, header, &event, process);
-	if (raw->type == RAW_LAUNCH && t->works)
-		event.flow = timeline_work_launch(t, process, header, &event);
-	else if (raw->type == RAW_LAUNCH &&
-		 pipeline_launch_stream(t->pipeline, (const struct trace_launch *)header, &stream_id))
+	if (raw->type == RAW_LAUNCH && timeline_work_expected(t, header->tgid))
+		event.other_flow = timeline_work_launch(t, process, header, &event);
+	if (raw->type == RAW_LAUNCH && !timeline_work_certain(t, header->tgid) &&
+	    pipeline_launch_stream(t->pipeline, (const struct trace_launch *)header, &stream_id))
 		event.flow = timeline_flow(t, process, stream_id, false);
 	if (!nameless) {
 		trace_timeline_add(t, &event);

@@ -5,18 +5,27 @@
 #include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/row_list.h"
+#include "pipeline/measured.h"
 #include "pipeline/raw_event.h"
 #include "pipeline/timeline.h"
 
 enum {
 	WAITING_MAX = 1 << 14, /* launches whose kernels have no name yet */
 	PROCESS_TRACKS_MAX = 4096, /* of one process: it does not take all */
+	HELD_MAX = 1 << 14, /* estimates that wait for what was measured */
 	FLOWS_MAX = 1 << 16, /* begun and not ended; beyond, those begun before get no arrow */
 	GPUS_MAX = 256,
 };
 
 /* Of texts or tracks: what is fuller is forgotten, since an agent runs for months. */
 #define FORGET_AT 0.25
+
+/* An estimate of a process in which CUPTI measures, until it is known of which time. */
+struct held_span {
+	struct timeline_event event;
+	uint32_t tgid, lane; /* lane: index */
+	uint64_t until_ns;
+};
 
 struct waiting {
 	struct timeline_event event;
@@ -27,6 +36,9 @@ struct waiting {
 struct timeline_process {
 	uint64_t incarnation; /* 0: not known yet */
 	uint32_t track, tracks; /* tracks: below it */
+	unsigned incomplete; /* bits that are marked */
+	double cpu_seconds;
+	uint64_t cpu_ns; /* when these were read; 0: not yet */
 };
 
 /* A track of a process whose slices are apart, though what they are of overlaps: threads share streams. */
@@ -50,6 +62,7 @@ struct trace_timeline {
 	int64_t stacks_since_ns; /* of which stack_by is */
 	bool stacks_unnamed; /* some had frames without a name yet */
 	uint32_t pid; /* 0: of all processes */
+	bool sees_all; /* PIDs are those of /proc */
 	void (*xid)(uint32_t code, void *userdata); /* NULL: nobody wants to know */
 	void *xid_userdata;
 	struct row_list processes; /* struct timeline_process */
@@ -71,6 +84,10 @@ struct trace_timeline {
 	struct hashmap xid_by; /* counts that are known, by GPU and code */
 	bool xids_begun;
 	struct timeline_works *works; /* NULL: no true times are told */
+	struct measured *measured; /* who tells them; NULL: nobody */
+	struct work_sink work_sink;
+	struct held_span *held; /* a ring; NULL: there was none yet */
+	uint32_t held_at, held_n;
 	struct trace_timeline_missing missing;
 	uint64_t dropped_said; /* of missing.dropped */
 };
@@ -165,17 +182,34 @@ void timeline_stacks_again(struct trace_timeline *timeline);
 /* Launches into a stream that its next span covers: they and it have one number. 0: not known. */
 uint64_t timeline_flow(struct trace_timeline *timeline, uint32_t process, uint32_t stream_id, bool ends);
 int timeline_span(const struct span *span, void *userdata);
+/* Those of which it is known by now what was measured of their time. */
+void timeline_add_held(struct trace_timeline *timeline, bool all);
 
 /* ---- timeline_work.c ---- */
 
-/* A launch, whose work will be told: the number of their arrow. 0: none. */
+/* Whether the true times of a process's launches may be told, and whether they will. */
+bool timeline_work_expected(const struct trace_timeline *timeline, uint32_t tgid);
+bool timeline_work_certain(const struct trace_timeline *timeline, uint32_t tgid);
+/* For sinks of true work. */
+int timeline_work(const struct measured_work *told, void *userdata);
+void timeline_measured(uint32_t pid, struct time_part part, void *userdata);
+/* A launch, whose work may be told: the number of their arrow. 0: none. */
 uint64_t timeline_work_launch(struct trace_timeline *timeline, uint32_t process,
 			      const struct trace_header *header, const struct timeline_event *event);
+int timeline_works_new(struct trace_timeline *timeline); /* -ENOMEM */
 void timeline_works_forget(struct trace_timeline *timeline);
 void timeline_works_free(struct trace_timeline *timeline);
 
+/* ---- timeline_processes.c ---- */
+
+/* Of those that are in the timeline. @at_ns: when each entity's newest reading was; 0: no new one. */
+void timeline_processes_take(struct trace_timeline *timeline, const struct snapshot *snapshot,
+			     const uint64_t at_ns[static READING_ENTITIES_MAX]);
+
 /* ---- timeline_gpus.c ---- */
 
+/* Another recording begins, which has the clocks, too. */
+void timeline_gpus_say_again(struct trace_timeline *timeline);
 /* Their tracks are forgotten. */
 void timeline_gpus_forget(struct trace_timeline *timeline);
 /* What goes on until the end. */

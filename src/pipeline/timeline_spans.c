@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "pipeline/timeline_private.h"
@@ -69,6 +70,56 @@ static void put_span(struct trace_timeline *t, struct timeline_event *event, con
 		timeline_put_text_arg(t, event, "incomplete", "something of the process was missed");
 }
 
+/* Without the time that was measured. */
+static void add_rest(struct trace_timeline *t, struct held_span *held)
+{
+	struct timeline_lane *lane = &((struct timeline_lane *)t->lanes.list)[held->lane];
+	struct time_part rest[MEASURED_RESTS];
+	uint32_t n = measured_rest(t->measured, held->tgid,
+				   (struct time_part){ held->event.begin_ns, held->event.end_ns }, rest);
+
+	for (uint32_t i = 0; i < n; i++) {
+		held->event.begin_ns = rest[i].begin_ns;
+		held->event.end_ns = rest[i].end_ns;
+		timeline_add_to_lane(t, lane, &held->event);
+		held->event.flow = 0; /* the arrow is to the first */
+	}
+}
+
+static void add_oldest(struct trace_timeline *t)
+{
+	add_rest(t, &t->held[t->held_at]);
+	t->held_at = (t->held_at + 1) % HELD_MAX;
+	t->held_n--;
+}
+
+void timeline_add_held(struct trace_timeline *t, bool all)
+{
+	uint64_t now_ns = (uint64_t)clock_mono_ns();
+
+	while (t->held_n > 0 && (all || t->held[t->held_at].until_ns <= now_ns))
+		add_oldest(t);
+}
+
+/* Where there is no room the oldest is drawn by what is known so far. */
+static void hold(struct trace_timeline *t, const struct timeline_event *event, uint32_t tgid, uint32_t lane)
+{
+	if (!t->held)
+		t->held = calloc(HELD_MAX, sizeof(*t->held));
+	if (!t->held) {
+		t->missing.dropped++;
+		return;
+	}
+	if (t->held_n == HELD_MAX)
+		add_oldest(t);
+	t->held[(t->held_at + t->held_n++) % HELD_MAX] = (struct held_span){
+		.event = *event,
+		.tgid = tgid,
+		.lane = lane,
+		.until_ns = (uint64_t)clock_mono_ns() + MEASURED_LATE_NS,
+	};
+}
+
 /* Waits and copies that a thread waits for are its calls. */
 int timeline_span(const struct span *span, void *userdata)
 {
@@ -88,6 +139,9 @@ int timeline_span(const struct span *span, void *userdata)
 	if (!(span->flags & SPAN_MERGED))
 		event.flow = timeline_flow(t, process, span->stream_id, true);
 	put_span(t, &event, span);
-	timeline_add_to_lane(t, stream, &event);
+	if (t->measured && measured_has(t->measured, span->tgid))
+		hold(t, &event, span->tgid, (uint32_t)(stream - (struct timeline_lane *)t->lanes.list));
+	else
+		timeline_add_to_lane(t, stream, &event);
 	return 0;
 }

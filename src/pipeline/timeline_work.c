@@ -12,6 +12,8 @@ enum { THREADS_MAX = 64, LAUNCHES = 8192, GPU_NAME = 64, TRACK_NAME = GPU_NAME +
 
 /* A thread's newest launches, in their order. */
 struct thread_launches {
+	uint64_t key; /* of thread_by */
+	uint64_t newest_ns;
 	uint64_t n; /* in all */
 	struct {
 		uint64_t begin_ns, end_ns;
@@ -27,6 +29,48 @@ struct timeline_works {
 	struct hashmap lane_by, name_by;
 };
 
+bool timeline_work_expected(const struct trace_timeline *t, uint32_t tgid)
+{
+	return t->measured && measured_has(t->measured, tgid);
+}
+
+bool timeline_work_certain(const struct trace_timeline *t, uint32_t tgid)
+{
+	return t->measured && measured_is_on(t->measured, tgid);
+}
+
+/* The one whose newest launch is the oldest. */
+static struct thread_launches *oldest_thread(struct timeline_works *works, uint32_t *ret_index)
+{
+	struct thread_launches *oldest = NULL;
+
+	for (uint32_t i = 0; i < works->threads_n; i++)
+		if (!oldest || works->threads[i]->newest_ns < oldest->newest_ns) {
+			oldest = works->threads[i];
+			*ret_index = i;
+		}
+	return oldest;
+}
+
+static struct thread_launches *thread_new(struct timeline_works *works, uint64_t key)
+{
+	uint32_t index = works->threads_n;
+	struct thread_launches *thread;
+
+	if (works->threads_n == THREADS_MAX) {
+		thread = oldest_thread(works, &index);
+		hashmap_del(&works->thread_by, thread->key);
+	} else {
+		thread = works->threads[index] = malloc(sizeof(*thread));
+		works->threads_n += thread != NULL;
+	}
+	if (!thread)
+		return NULL;
+	thread->key = key;
+	thread->n = thread->newest_ns = 0;
+	return hashmap_put(&works->thread_by, key, index) < 0 ? NULL : thread;
+}
+
 static struct thread_launches *thread_of(struct timeline_works *works, uint32_t process, uint32_t tid,
 					 bool make)
 {
@@ -35,14 +79,7 @@ static struct thread_launches *thread_of(struct timeline_works *works, uint32_t 
 
 	if (hashmap_get(&works->thread_by, key, &index))
 		return works->threads[index];
-	if (!make || works->threads_n == THREADS_MAX)
-		return NULL;
-	works->threads[works->threads_n] = calloc(1, sizeof(*works->threads[0]));
-	if (!works->threads[works->threads_n] || hashmap_put(&works->thread_by, key, works->threads_n) < 0) {
-		free(works->threads[works->threads_n]);
-		return NULL;
-	}
-	return works->threads[works->threads_n++];
+	return make ? thread_new(works, key) : NULL;
 }
 
 uint64_t timeline_work_launch(struct trace_timeline *t, uint32_t process, const struct trace_header *header,
@@ -53,6 +90,7 @@ uint64_t timeline_work_launch(struct trace_timeline *t, uint32_t process, const 
 
 	if (!thread || !flow || hashmap_put(&t->works->process_by, header->tgid, process) < 0)
 		return 0;
+	thread->newest_ns = event->begin_ns;
 	thread->at[thread->n % LAUNCHES].begin_ns = event->begin_ns;
 	thread->at[thread->n % LAUNCHES].end_ns = event->end_ns;
 	thread->at[thread->n++ % LAUNCHES].flow = (uint32_t)flow;
@@ -124,9 +162,17 @@ static void put_work(struct trace_timeline *t, struct timeline_event *event, con
 		timeline_put_arg(t, event, "queued_ns", TIMELINE_UNSIGNED, work->start_ns - work->launch_ns);
 }
 
-void trace_timeline_work(struct trace_timeline *t, uint32_t pid, const char *uuid,
-			 const struct cupti_work *work, const char *symbol)
+/* It may have ended. */
+static bool timeline_work_process(struct trace_timeline *t, uint32_t pid, uint32_t *ret_process)
 {
+	return hashmap_get(&t->works->process_by, pid, ret_process) ||
+	       timeline_process_of(t, pid, ret_process);
+}
+
+int timeline_work(const struct measured_work *told, void *userdata)
+{
+	struct trace_timeline *t = userdata;
+	const struct cupti_work *work = told->work;
 	struct timeline_event event = { .type = TIMELINE_SLICE,
 					.category = TIMELINE_GPU,
 					.begin_ns = work->start_ns,
@@ -135,20 +181,43 @@ void trace_timeline_work(struct trace_timeline *t, uint32_t pid, const char *uui
 	struct timeline_lane *lane = NULL;
 	uint32_t process;
 
-	if (hashmap_get(&t->works->process_by, pid, &process) || timeline_process_of(t, pid, &process))
-		lane = lane_of(t, process, uuid, work);
-	if (!lane || !work_name(t, work, symbol, &event.name)) {
+	if (t->pid && told->tgid != t->pid)
+		return 0;
+	if (timeline_work_process(t, told->tgid, &process))
+		lane = lane_of(t, process, told->uuid, work);
+	if (!lane || !work_name(t, work, told->symbol, &event.name)) {
 		t->missing.dropped++;
-		return;
+		return 0;
 	}
 	thread = work->launch_ns > 0 ? thread_of(t->works, process, work->tid, false) : NULL;
 	if (thread)
-		event.flow = flow_at(thread, work->launch_ns);
-	put_work(t, &event, uuid, work);
+		event.other_flow = flow_at(thread, work->launch_ns);
+	put_work(t, &event, told->uuid, work);
 	timeline_add_to_lane(t, lane, &event);
+	return 0;
 }
 
-int trace_timeline_expect_work(struct trace_timeline *t)
+void timeline_measured(uint32_t pid, struct time_part part, void *userdata)
+{
+	struct trace_timeline *t = userdata;
+	struct timeline_event event = { .type = TIMELINE_SLICE,
+					.category = TIMELINE_TRACING,
+					.begin_ns = part.begin_ns,
+					.end_ns = part.end_ns };
+	struct timeline_lane *lane = NULL;
+	uint32_t process;
+
+	if (t->pid && pid != t->pid)
+		return;
+	if (timeline_work_process(t, pid, &process))
+		lane = timeline_lane(t, process, &t->works->lane_by, UINT64_MAX, TIMELINE_MEASURED);
+	if (lane && trace_timeline_key(t, "measured", &event.name))
+		timeline_add_to_lane(t, lane, &event);
+	else
+		t->missing.dropped++;
+}
+
+int timeline_works_new(struct trace_timeline *t)
 {
 	t->works = calloc(1, sizeof(*t->works));
 	return t->works ? 0 : -ENOMEM;

@@ -314,7 +314,9 @@ static int sort_processes(struct trace_view *view)
 
 uint64_t pipeline_not_taken(const struct pipeline *pipeline, const struct event_sinks *events)
 {
-	return event_sinks_not_taken(events) + span_sinks_not_taken(cuda_span_sinks(pipeline->cuda));
+	return event_sinks_not_taken(events) + span_sinks_not_taken(cuda_span_sinks(pipeline->cuda)) +
+	       pipeline->works_dropped +
+	       (pipeline->measured ? measured_dropped(pipeline->measured) : 0);
 }
 
 static void set_overflows(struct trace_view *view, const struct pipeline *pipeline,

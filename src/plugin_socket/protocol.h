@@ -8,8 +8,11 @@
 
 enum { PLUGIN_ANSWER = PART_OTHERS, PLUGIN_GREETING_BYTES = 32 };
 
-/* Both have rows of one kind; a protocol may have no totals. */
-enum plugin_table { PLUGIN_TABLE_ROWS, PLUGIN_TABLE_TOTALS, PLUGIN_TABLES };
+/*
+ * The first two have rows of one kind; a protocol may have no totals. Records are those that have come since
+ * the answer before, in their order; a protocol may have none.
+ */
+enum plugin_table { PLUGIN_TABLE_ROWS, PLUGIN_TABLE_TOTALS, PLUGIN_TABLE_RECORDS, PLUGIN_TABLES };
 
 struct plugin_question {
 	char version[32]; /* GPUSONDE_VERSION */
@@ -25,4 +28,5 @@ struct plugin_answer {
 	uint64_t digest[PLUGIN_TABLES]; /* 0: the table is empty */
 	uint64_t refused, dropped;
 	uint64_t lost; /* of the totals */
+	uint64_t records_dropped; /* so far */
 };

@@ -9,12 +9,28 @@
 #include "config.h"
 #include "helper/message.h"
 
+/* They are sent once, so that nothing is compared by their digest. */
+static int send_records(int channel, const struct plugin_server *server, struct plugin_answer *answer)
+{
+	struct row_list *records = server->records ? server->records(server->userdata) : NULL;
+	int r = 0;
+
+	if (!records)
+		return 0;
+	answer->rows[PLUGIN_TABLE_RECORDS] = records->n;
+	answer->digest[PLUGIN_TABLE_RECORDS] = records->n > 0;
+	if (records->n > 0)
+		r = parts_send(channel, PLUGIN_TABLE_RECORDS, 1, records);
+	answer->records_dropped = server->records_sent(server->userdata);
+	return r;
+}
+
 static int send_answer(int channel, const struct plugin_server *server, struct row_list *rows)
 {
 	struct plugin_answer answer = { .message = PLUGIN_ANSWER };
 	int r = 0;
 
-	for (unsigned i = 0; r == 0 && i < PLUGIN_TABLES; i++) {
+	for (unsigned i = 0; r == 0 && i < PLUGIN_TABLE_RECORDS; i++) {
 		row_list_clear(rows);
 		answer.lost = server->table(i, rows, server->userdata);
 		if (i == PLUGIN_TABLE_ROWS)
@@ -24,6 +40,8 @@ static int send_answer(int channel, const struct plugin_server *server, struct r
 		if (rows->n > 0)
 			r = parts_send(channel, i, answer.digest[i], rows);
 	}
+	if (r == 0)
+		r = send_records(channel, server, &answer);
 	answer.refused = plugin_clients_refused(server->clients);
 	return r == 0 ? send_with_fd(channel, &answer, sizeof(answer), -1) : r;
 }

@@ -12,6 +12,9 @@ struct plugin_server {
 	void (*greeting)(const uint8_t greeting[static PLUGIN_GREETING_BYTES], void *userdata);
 	/* Fills @rows, and returns how many records were lost, of the totals. */
 	uint64_t (*table)(enum plugin_table table, struct row_list *rows, void *userdata);
+	/* What is handed on as it came, and what of it found no room so far; NULL: nothing is. */
+	struct row_list *(*records)(void *userdata);
+	uint64_t (*records_sent)(void *userdata);
 	void *userdata;
 };
 

@@ -13,12 +13,10 @@
 
 enum { GENERATIONS_MAX = 64 };
 
-/* Its name, start and parent: the latter is the second field behind the name. */
 static int read_parent(const char *root, uint32_t pid, const char *comm, struct process_stat *stat,
 		       bool *ret_named, uint64_t *ret_parent)
 {
 	char path[256], text[1024];
-	struct cursor c;
 	size_t n;
 	int r;
 
@@ -29,16 +27,8 @@ static int read_parent(const char *root, uint32_t pid, const char *comm, struct 
 	if (r < 0)
 		return -ESRCH;
 	*ret_named = cursor_equals(&stat->comm, comm);
-	c = cursor_over(stat->comm.end, n - (size_t)(stat->comm.end - text));
-	/* ") S 1234 ..." */
-	if (!cursor_literal(&c, ")"))
-		return -ESRCH;
-	cursor_skip_space(&c);
-	if (cursor_eof(&c))
-		return -ESRCH;
-	c.p++;
-	cursor_skip_space(&c);
-	return cursor_u64(&c, ret_parent) < 0 ? -ESRCH : 0;
+	*ret_parent = stat->parent;
+	return 0;
 }
 
 /* Of the real user: a program that a user starts as root by its mode has its user's. */

@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Rows as a batch: protobuf (metrics.proto), packed by gzip as it is made, so that it is never whole
- * unpacked.
- */
+/* What one request takes to the server: made by a kind of destination (kind.h), and kept as it is. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "push/protocol.h"
+enum {
+	BATCH_BYTES_MAX = 8 << 20, /* packed */
+	BATCHES_MAX = 256, /* of what the agent hands over at once */
+};
 
-enum { BATCH_BYTES_MAX = 8 << 20 }; /* packed */
-
-/* A batch as it is sent. */
 struct batch {
 	uint8_t *data;
 	size_t n;
+	int64_t real_ns; /* when its samples were taken; 0: as if they were of now */
+	uint32_t samples;
+	uint32_t format; /* of its kind: see struct push_kind */
 };
 
-/*
- * What a row does not have is not in it. *ret_batch is the caller's; of n 0 if no row has anything. -EFBIG:
- * it is larger than BATCH_BYTES_MAX; -ENOMEM.
- */
-int batch_make(const struct push_row *rows, uint32_t n, struct batch *ret_batch);
 void batch_done(struct batch *batch);
+
+/* In the order in which they are sent. */
+struct batches {
+	struct batch list[BATCHES_MAX];
+	unsigned n;
+};
+
+/* Takes the batch. -EFBIG: there are too many, and it was freed. */
+int batches_add(struct batches *batches, struct batch *batch);
+void batches_done(struct batches *batches);

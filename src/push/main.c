@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpusonde-push: the numbers of /container/metrics to who collects them (src/push); the agent starts it. */
+/* gpusonde-push: numbers to a server that collects them (src/push); the agent starts it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "helper/spawn.h"
 #include "push/serve.h"
 
-static int answer_question(struct push_server *server, struct push_question *question, int rows)
+static int answer_question(struct push_server *server, struct push_question *question, int page)
 {
-	_cleanup_close_ int fd = rows;
+	_cleanup_close_ int fd = page;
 
 	return push_answer(server, HELPER_SOCKET, question, fd);
 }
@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 {
 	_cleanup_(push_server_freep) struct push_server *server = NULL;
 	static struct push_question question;
-	int r, rows = -1;
+	int r, page = -1;
 
 	if (argc != 3) {
 		fprintf(stderr, "gpusonde-push is started by gpusonde: run gpusonde agent instead\n");
@@ -31,17 +31,17 @@ int main(int argc, char **argv)
 	close(HELPER_PROGRAM);
 	/* Files of the queue have the mode that is asked for: the folder above says who may enter. */
 	umask(0);
-	r = push_receive(HELPER_SOCKET, &question, &rows);
+	r = push_receive(HELPER_SOCKET, &question, &page);
 	if (r == 0)
 		r = push_server_new(&question.settings, &server);
 	if (r == 0)
 		r = push_server_confine(server, atoi(argv[2]));
 	while (r == 0) {
-		r = answer_question(server, &question, rows);
+		r = answer_question(server, &question, page);
 		if (r == 0)
 			r = push_server_wait(server, HELPER_SOCKET);
 		if (r == 0)
-			r = push_receive(HELPER_SOCKET, &question, &rows);
+			r = push_receive(HELPER_SOCKET, &question, &page);
 	}
 	return r == -EPROTONOSUPPORT ? HELPER_FOREIGN : r == 1 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -14,6 +14,7 @@
 
 #include <zlib.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 enum {
@@ -23,22 +24,27 @@ enum {
 };
 #define SUFFIX ".batch"
 #define NEW_FILE "new"
-#define MAGIC "gspush1\n"
+#define MAGIC "gspush2\n"
 
 /* A file: this, then the batch. Numbers are little-endian. */
 struct file_header {
 	char magic[8];
-	uint32_t n, crc;
+	uint32_t n, crc; /* of the batch's bytes; of what follows, them included */
+	int64_t real_ns;
+	uint32_t samples, format;
 };
-_Static_assert(sizeof(struct file_header) == 16, "written to disk as it is");
+_Static_assert(sizeof(struct file_header) == 32, "written to disk as it is");
+enum { CHECKED_FROM = offsetof(struct file_header, real_ns) };
 
 struct entry {
 	uint64_t number, bytes; /* that it takes of the disk */
+	int64_t real_ns; /* when it was written */
 };
 
 struct queue {
 	int folder;
 	uint64_t max_bytes, held, next;
+	int64_t max_age_ns; /* 0: any */
 	struct entry *entries; /* ordered by number */
 	uint32_t n, room;
 	struct queue_figures figures;
@@ -61,7 +67,7 @@ static int make_private(const char *path)
 	return chmod(path, 0700) < 0 ? -errno : 0;
 }
 
-int queue_open_folder(const char *folder)
+int queue_open_folder(const char *folder, const char *name)
 {
 	_cleanup_free_ char *outer = NULL;
 	_cleanup_close_ int above = -1, fd = -1;
@@ -75,9 +81,9 @@ int queue_open_folder(const char *folder)
 	if (r < 0)
 		return r;
 	above = open(outer, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (above < 0 || (mkdirat(above, "queue", 0777) < 0 && errno != EEXIST))
+	if (above < 0 || (mkdirat(above, name, 0777) < 0 && errno != EEXIST))
 		return -errno;
-	fd = openat(above, "queue", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	/* The mask of the process has cut the mode. */
 	if (fd < 0 || fchmod(fd, 0777) < 0)
 		return -errno;
@@ -111,7 +117,7 @@ static uint64_t blocks_of(uint64_t size)
 
 /* ---- entries ---- */
 
-static int append_entry(struct queue *queue, uint64_t number, uint64_t size)
+static int append_entry(struct queue *queue, uint64_t number, uint64_t size, int64_t real_ns)
 {
 	if (queue->n == queue->room) {
 		uint32_t room = MAX(64u, queue->room * 2);
@@ -122,7 +128,7 @@ static int append_entry(struct queue *queue, uint64_t number, uint64_t size)
 		queue->entries = more;
 		queue->room = room;
 	}
-	queue->entries[queue->n++] = (struct entry){ number, blocks_of(size) };
+	queue->entries[queue->n++] = (struct entry){ number, blocks_of(size), real_ns };
 	queue->figures.bytes += blocks_of(size);
 	return 0;
 }
@@ -142,8 +148,11 @@ void queue_remove(struct queue *queue, uint64_t number)
 {
 	uint32_t i = LOWER_BOUND(queue->n, k, queue->entries[k].number < number);
 
-	if (i < queue->n && queue->entries[i].number == number)
-		remove_entry(queue, i);
+	if (i == queue->n || queue->entries[i].number != number)
+		return;
+	remove_entry(queue, i);
+	/* So that it does not come back when the machine ends, after later ones were sent. */
+	fsync(queue->folder);
 }
 
 void queue_hold(struct queue *queue, uint64_t number)
@@ -168,6 +177,17 @@ static bool make_place(struct queue *queue, uint64_t bytes)
 	return queue->figures.bytes + bytes <= queue->max_bytes;
 }
 
+static void drop_old(struct queue *queue)
+{
+	int64_t since_ns = clock_real_ns() - queue->max_age_ns;
+
+	while (queue->max_age_ns > 0 && queue->n > 0 && queue->entries[0].number != queue->held &&
+	       queue->entries[0].real_ns < since_ns) {
+		remove_entry(queue, 0);
+		queue->figures.old++;
+	}
+}
+
 /* ---- what is there ---- */
 
 static int compare_entries(const void *a, const void *b)
@@ -188,7 +208,8 @@ static int take_entry(struct queue *queue, const char *name)
 	if (!number || fstatat(queue->folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	queue->next = MAX(queue->next, number + 1);
-	return append_entry(queue, number, (uint64_t)st.st_size);
+	return append_entry(queue, number, (uint64_t)st.st_size,
+			    st.st_mtim.tv_sec * NSEC_PER_SEC + st.st_mtim.tv_nsec);
 }
 
 static int read_folder(struct queue *queue)
@@ -210,7 +231,7 @@ static int read_folder(struct queue *queue)
 	return r;
 }
 
-int queue_new(int folder, uint64_t max_bytes, struct queue **ret_queue)
+int queue_new(int folder, uint64_t max_bytes, int64_t max_age_ns, struct queue **ret_queue)
 {
 	_cleanup_(queue_freep) struct queue *queue = calloc(1, sizeof(*queue));
 	int r;
@@ -219,10 +240,12 @@ int queue_new(int folder, uint64_t max_bytes, struct queue **ret_queue)
 		return -ENOMEM;
 	queue->folder = folder;
 	queue->max_bytes = max_bytes;
+	queue->max_age_ns = max_age_ns;
 	queue->next = 1;
 	r = read_folder(queue);
 	if (r < 0)
 		return r;
+	drop_old(queue);
 	(void)make_place(queue, 0);
 	*ret_queue = TAKE_PTR(queue);
 	return 0;
@@ -240,14 +263,25 @@ void queue_take_figures(struct queue *queue, struct queue_figures *ret_figures)
 {
 	*ret_figures = queue->figures;
 	ret_figures->batches = queue->n;
-	queue->figures.full = queue->figures.torn = 0;
+	queue->figures.full = queue->figures.torn = queue->figures.old = 0;
 }
 
 /* ---- files ---- */
 
+static uint32_t checksum(const struct file_header *header, const uint8_t *data)
+{
+	uint32_t crc =
+		(uint32_t)crc32(0, (const uint8_t *)header + CHECKED_FROM, sizeof(*header) - CHECKED_FROM);
+
+	return (uint32_t)crc32(crc, data, header->n);
+}
+
 static int write_file(int folder, const char *name, const struct batch *batch)
 {
-	struct file_header header = { .n = (uint32_t)batch->n };
+	struct file_header header = { .n = (uint32_t)batch->n,
+				      .real_ns = batch->real_ns,
+				      .samples = batch->samples,
+				      .format = batch->format };
 	/* Whoever may enter the folder above may read it: see queue_open_folder(). */
 	_cleanup_close_ int fd =
 		openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -256,7 +290,7 @@ static int write_file(int folder, const char *name, const struct batch *batch)
 	if (fd < 0)
 		return -errno;
 	memcpy(header.magic, MAGIC, sizeof(header.magic));
-	header.crc = (uint32_t)crc32(0, batch->data, (uInt)batch->n);
+	header.crc = checksum(&header, batch->data);
 	n = write_all(fd, &header, sizeof(header));
 	if (n >= 0)
 		n = write_all(fd, batch->data, batch->n);
@@ -286,11 +320,12 @@ int queue_add(struct queue *queue, const struct batch *batch, uint64_t *ret_numb
 	uint64_t size = sizeof(struct file_header) + batch->n, number = queue->next;
 	int r;
 
+	drop_old(queue);
 	if (blocks_of(size) > queue->max_bytes || !make_place(queue, blocks_of(size)))
 		return -EFBIG;
 	r = put_file(queue, batch, number);
 	if (r == 0)
-		r = append_entry(queue, number, size);
+		r = append_entry(queue, number, size, clock_real_ns());
 	if (r < 0)
 		return r;
 	queue->next++;
@@ -298,7 +333,7 @@ int queue_add(struct queue *queue, const struct batch *batch, uint64_t *ret_numb
 	return 0;
 }
 
-int queue_parse(const uint8_t *file, size_t n, const uint8_t **ret_data, size_t *ret_n)
+int queue_parse(uint8_t *file, size_t n, struct batch *ret_batch)
 {
 	struct file_header header;
 
@@ -306,10 +341,13 @@ int queue_parse(const uint8_t *file, size_t n, const uint8_t **ret_data, size_t 
 		return -EBADMSG;
 	memcpy(&header, file, sizeof(header));
 	if (memcmp(header.magic, MAGIC, sizeof(header.magic)) != 0 || header.n == 0 ||
-	    header.n != n - sizeof(header) || crc32(0, file + sizeof(header), (uInt)header.n) != header.crc)
+	    header.n != n - sizeof(header) || checksum(&header, file + sizeof(header)) != header.crc)
 		return -EBADMSG;
-	*ret_data = file + sizeof(header);
-	*ret_n = header.n;
+	*ret_batch = (struct batch){ .data = file + sizeof(header),
+				     .n = header.n,
+				     .real_ns = header.real_ns,
+				     .samples = header.samples,
+				     .format = header.format };
 	return 0;
 }
 
@@ -339,17 +377,18 @@ static int load_batch(int folder, uint64_t number, struct batch *ret_batch)
 {
 	char name[NAME_DIGITS + sizeof(SUFFIX)];
 	uint8_t *file = NULL;
-	const uint8_t *data;
+	struct batch batch;
 	size_t n;
 	int r;
 
 	batch_name(number, name);
 	r = load_file(folder, name, &file, &n);
 	if (r == 0)
-		r = queue_parse(file, n, &data, &n);
+		r = queue_parse(file, n, &batch);
 	if (r == 0) {
-		memmove(file, data, n);
-		*ret_batch = (struct batch){ file, n };
+		memmove(file, batch.data, batch.n);
+		batch.data = file;
+		*ret_batch = batch;
 	} else {
 		free(file);
 	}
@@ -358,6 +397,7 @@ static int load_batch(int folder, uint64_t number, struct batch *ret_batch)
 
 int queue_first(struct queue *queue, uint64_t *ret_number, struct batch *ret_batch)
 {
+	drop_old(queue);
 	while (queue->n > 0) {
 		uint64_t number = queue->entries[0].number;
 		int r = load_batch(queue->folder, number, ret_batch);

@@ -2,7 +2,7 @@
 /*
  * Batches to the server, one after the other, the oldest first. One that is not taken at once is kept in the
  * queue, so that the end of the process or of the machine does not lose it, and tried five times at growing
- * distances; then nothing is tried until the next batch comes.
+ * distances, not before the server wants it; then nothing is tried until the next batch comes.
  *
  * Of a status of 400 to 499 nothing is tried again at once: 401, 403, 404 and the like are about who asks, so
  * the batch waits as after other failures; any other is about the batch, which is dropped and counted.
@@ -25,17 +25,20 @@ struct sender_figures {
 	uint64_t full; /* of which there is no room for even one */
 };
 
-/* Borrows both. @queue may be NULL: nothing can be kept. -ENOMEM. */
-int sender_new(struct post *post, struct queue *queue, struct sender **ret_sender);
+/* Borrows all; @state is the kind's. @queue may be NULL: nothing can be kept. -ENOMEM. */
+int sender_new(const struct push_kind *kind, void *state, struct post *post, struct queue *queue,
+	       struct sender **ret_sender);
 void sender_free(struct sender *sender);
 DEFINE_CLEANUP(struct sender *, sender_free, sender_freep)
 
-/* "": nothing is sent. */
-void sender_set_key(struct sender *sender, const char *key);
-/* A batch to send, which is @sender's from now on. */
-void sender_put(struct sender *sender, struct batch *batch);
+/* @key "": there is none. @waits: nothing is sent for now. */
+void sender_set_key(struct sender *sender, const char *key, bool waits);
+/* Batches to send, which are @sender's from now on. */
+void sender_put(struct sender *sender, struct batches *batches);
 /* Goes on. Returns when to call it again at the latest, monotonic clock. */
 int64_t sender_step(struct sender *sender, int64_t now_ns);
+/* Whether something is under way, or is tried before the next batch comes. */
+bool sender_is_busy(const struct sender *sender);
 void sender_take_figures(struct sender *sender, struct sender_figures *ret_figures);
 
 /* How long after the attempt @attempts (1 ..) the next one is, @random of 0 to 1. */

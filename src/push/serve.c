@@ -15,18 +15,22 @@
 #include "helper/confine.h"
 #include "helper/message.h"
 #include "push/sender.h"
+#include "samples/page.h"
 
-#define MEMORY_BYTES (UINT64_C(256) << 20) /* libraries (60 MiB), rows and what is made of them, a thread */
+#define MEMORY_BYTES (UINT64_C(384) << 20) /* libraries (60 MiB), a page and what is made of it, a thread */
+#define FAREWELL_NS (2 * NSEC_PER_SEC) /* for what is still to be sent when the agent ends */
 #define WAIT_MAX_NS (60 * NSEC_PER_SEC)
 
 struct push_server {
+	const struct push_kind *kind;
+	void *state; /* of the kind */
 	int folder; /* of the queue; -1: it has none */
 	struct below below; /* what it may read */
 	struct queue *queue; /* NULL: the same */
 	struct post *post;
 	struct sender *sender;
-	uint64_t unmade; /* batches that could not be made of their rows, since the answer before */
-	char queue_error[200]; /* why there is no queue; "" */
+	uint64_t unmade; /* of what was handed over, since the answer before */
+	char queue_error[160]; /* why there is no queue; "" */
 };
 
 /* ---- questions ---- */
@@ -38,66 +42,76 @@ static void terminate(struct push_question *question)
 	struct push_settings *settings = &question->settings;
 
 	END(question->key);
+	END(question->certificate);
+	END(question->certificate_key);
 	END(settings->url);
 	END(settings->cluster);
 	END(settings->proxy);
 	END(settings->no_proxy);
 	END(settings->folder);
 	END(settings->ca_file);
+	END(settings->headers);
+	END(settings->labels);
 }
 
-static void terminate_row(struct push_row *row)
+int push_receive(int channel, struct push_question *ret_question, int *ret_fd)
 {
-#define PUSH_LABEL(member_, bytes_, name_) END(row->member_);
-#include "push/labels.def"
-}
-
-int push_receive(int channel, struct push_question *ret_question, int *ret_rows)
-{
-	int r = receive_question(channel, ret_question, sizeof(*ret_question), ret_rows);
+	int r = receive_question(channel, ret_question, sizeof(*ret_question), ret_fd);
 
 	if (r == 0)
 		terminate(ret_question);
 	return r;
 }
 
-/* -EBADMSG: it has other rows than the question says. */
-static int load_rows(int fd, uint32_t n, struct push_row **ret_rows)
+/* -EBADMSG: the file has less than the question says. */
+static int load(int fd, uint32_t bytes, void **ret_data)
 {
-	size_t bytes = n * sizeof(struct push_row);
-	_cleanup_free_ struct push_row *rows = malloc(bytes);
+	_cleanup_free_ char *data = bytes <= PAGE_BYTES_MAX ? malloc(bytes) : NULL;
 
-	if (!rows)
+	if (!data)
 		return -ENOMEM;
 	for (size_t at = 0; at < bytes;) {
-		ssize_t got = pread(fd, (char *)rows + at, bytes - at, (off_t)at);
+		ssize_t got = pread(fd, data + at, bytes - at, (off_t)at);
 
 		if (got <= 0)
 			return -EBADMSG;
 		at += (size_t)got;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		terminate_row(&rows[i]);
-	*ret_rows = TAKE_PTR(rows);
+	*ret_data = TAKE_PTR(data);
 	return 0;
 }
 
-static void take_rows(struct push_server *server, const struct push_question *question, int fd)
+static void batch_page(struct push_server *server, const struct push_question *question, int fd)
 {
-	_cleanup_free_ struct push_row *rows = NULL;
-	struct batch batch = { 0 };
-	int r = -EBADMSG;
+	_cleanup_free_ void *data = NULL;
+	struct batches batches = { .n = 0 };
+	int r;
 
-	if (question->rows == 0)
+	if (question->bytes == 0)
 		return;
-	if (question->rows <= PUSH_ROWS_MAX && question->row_bytes == sizeof(*rows))
-		r = load_rows(fd, question->rows, &rows);
+	r = load(fd, question->bytes, &data);
 	if (r == 0)
-		r = batch_make(rows, question->rows, &batch);
+		r = server->kind->make(server->state, data, question->bytes, &batches);
 	if (r < 0)
 		server->unmade++;
-	else if (batch.n > 0)
-		sender_put(server->sender, &batch);
+	if (batches.n > 0)
+		sender_put(server->sender, &batches);
+}
+
+/* The last of all, and for a moment whatever else waits. */
+static void finish_push(struct push_server *server)
+{
+	int64_t until_ns = clock_mono_ns() + FAREWELL_NS, now_ns, next_ns;
+	struct batches batches = { .n = 0 };
+
+	if (server->kind->finish && server->kind->finish(server->state, clock_real_ns(), &batches) < 0)
+		server->unmade++;
+	if (batches.n > 0)
+		sender_put(server->sender, &batches);
+	while ((now_ns = clock_mono_ns()) < until_ns && sender_is_busy(server->sender)) {
+		next_ns = MIN(sender_step(server->sender, now_ns), until_ns);
+		post_wait(server->post, -1, (int)(MAX(next_ns - now_ns, NSEC_PER_MSEC) / NSEC_PER_MSEC));
+	}
 }
 
 /* ---- answers ---- */
@@ -129,19 +143,24 @@ static void tell(struct push_server *server, struct push_end *end)
 	memcpy(end->failures, sender.failures, sizeof(end->failures));
 	end->lost[PUSH_LOST_FULL] = queue.full + sender.full;
 	end->lost[PUSH_LOST_TORN] = queue.torn;
+	end->lost[PUSH_LOST_OLD] = queue.old;
 	end->lost[PUSH_LOST_UNKEPT] = sender.lost + server->unmade;
 	server->unmade = 0;
 	explain_push(server, &sender, end);
 }
 
-int push_answer(struct push_server *server, int channel, struct push_question *question, int rows)
+int push_answer(struct push_server *server, int channel, struct push_question *question, int fd)
 {
 	struct push_end end;
 
 	sender_step(server->sender, clock_mono_ns());
-	sender_set_key(server->sender, question->key);
+	sender_set_key(server->sender, question->key, question->waits);
+	post_show(server->post, question->certificate, question->certificate_key);
 	explicit_bzero(question->key, sizeof(question->key));
-	take_rows(server, question, rows);
+	explicit_bzero(question->certificate_key, sizeof(question->certificate_key));
+	batch_page(server, question, fd);
+	if (question->ends)
+		finish_push(server);
 	tell(server, &end);
 	return send_with_fd(channel, &end, sizeof(end), -1);
 }
@@ -178,11 +197,14 @@ int push_server_confine(struct push_server *server, pid_t owner)
 
 static void open_queue(struct push_server *server, const struct push_settings *settings)
 {
-	int r = settings->queue_bytes > 0 ? queue_open_folder(settings->folder) : -ENOENT;
+	int r = -ENOENT;
+
+	if (settings->queue_bytes > 0)
+		r = queue_open_folder(settings->folder, server->kind->name);
 
 	server->folder = r < 0 ? -1 : r;
 	if (r >= 0)
-		r = queue_new(server->folder, settings->queue_bytes, &server->queue);
+		r = queue_new(server->folder, settings->queue_bytes, settings->queue_age_ns, &server->queue);
 	if (r < 0 && settings->queue_bytes > 0)
 		snprintf(server->queue_error, sizeof(server->queue_error),
 			 "batches cannot be kept in the folder push of state.dir: %s", strerror(-r));
@@ -195,13 +217,18 @@ int push_server_new(const struct push_settings *settings, struct push_server **r
 
 	if (!server)
 		return -ENOMEM;
+	if (settings->kind >= PUSH_KINDS)
+		return -EBADMSG;
+	server->kind = push_kinds[settings->kind];
 	server->folder = -1;
 	below_add_network(&server->below);
 	below_add_folder_of(&server->below, settings->ca_file);
 	open_queue(server, settings);
-	r = post_new(settings, &server->post);
+	r = server->kind->begin ? server->kind->begin(settings, &server->state) : 0;
 	if (r == 0)
-		r = sender_new(server->post, server->queue, &server->sender);
+		r = post_new(server->kind, settings, &server->post);
+	if (r == 0)
+		r = sender_new(server->kind, server->state, server->post, server->queue, &server->sender);
 	if (r < 0)
 		return r;
 	*ret_server = TAKE_PTR(server);
@@ -212,6 +239,8 @@ void push_server_free(struct push_server *server)
 {
 	if (!server)
 		return;
+	if (server->state)
+		server->kind->end(server->state);
 	sender_free(server->sender);
 	post_free(server->post);
 	queue_free(server->queue);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * src/push pushes the numbers of /container/metrics to a server that collects them: program gpusonde-push.
- * The agent (agent/push.c) hands it rows; it makes a batch of them, sends it, and keeps what the server does
- * not take.
+ * src/push pushes numbers to a server that collects them: program gpusonde-push, one for each destination.
+ * The agent (agent/push.c) hands it rows or a page of samples; it makes batches of them, sends
+ * these, and keeps what the server does not take.
  *
  *   protocol, labels.def   what the agent says and is told
- *   batch, metrics.proto   rows as gzipped protobuf
+ *   kind, batch            kinds of destinations: what each makes of what it is handed
+ *   rows, metrics.proto    the kind `push`: rows of /container/metrics as gzipped protobuf
  *   queue                  batches on the disk
  *   post                   a request, by libcurl
  *   sender                 attempts, and what becomes of a batch
@@ -34,9 +35,9 @@ int push_server_confine(struct push_server *server, pid_t owner);
 /* Sends until the agent asks. 0 or -errno. */
 int push_server_wait(struct push_server *server, int channel);
 /*
- * 0: a question has come, with *ret_rows, the caller's, -1 for none; 1: the agent has closed @channel.
+ * 0: a question has come, with *ret_fd, the caller's, -1 for none; 1: the agent has closed @channel.
  * -EPROTONOSUPPORT: not of our version. -errno.
  */
-int push_receive(int channel, struct push_question *ret_question, int *ret_rows);
-/* Takes the rows, and answers. @rows stays the caller's. 0 or -errno: the agent is gone. */
-int push_answer(struct push_server *server, int channel, struct push_question *question, int rows);
+int push_receive(int channel, struct push_question *ret_question, int *ret_fd);
+/* Takes what is to be pushed, and answers. @fd stays the caller's. 0 or -errno: the agent is gone. */
+int push_answer(struct push_server *server, int channel, struct push_question *question, int fd);

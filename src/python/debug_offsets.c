@@ -35,6 +35,7 @@ enum number {
 	EXECUTABLE,
 	INSTR_PTR,
 	OWNER,
+	STACK_POINTER,
 	TLBC_INDEX, /* free-threaded 3.14 and later, as CODE_TLBC: else 0 */
 	FILENAME,
 	QUALNAME,
@@ -47,6 +48,10 @@ enum number {
 	TEXT_STATE,
 	TEXT_LENGTH,
 	ASCII_SIZE,
+	OBJECT_TYPE,
+	SET_USED,
+	GENERATOR_FRAME,
+	GENERATOR_STATE,
 	NUMBERS,
 };
 
@@ -63,29 +68,47 @@ static const uint8_t indexes[][NUMBERS] = {
 		[ASCII_SIZE] = 70,
 	},
 	{
-		[VERSION] = 1,          [FREE_THREADED] = 2,  [INTERPRETERS_HEAD] = 5,
-		[INTERPRETER_NEXT] = 8, [THREADS_HEAD] = 9,   [THREAD_PREV] = 23,
-		[THREAD_NEXT] = 24,     [THREAD_INTERP] = 25, [CURRENT_FRAME] = 26,
-		[THREAD_ID] = 27,       [STATUS] = 30,        [PREVIOUS] = 32,
-		[EXECUTABLE] = 33,      [INSTR_PTR] = 34,     [OWNER] = 36,
-		[TLBC_INDEX] = 38,      [FILENAME] = 40,      [QUALNAME] = 42,
-		[LINETABLE] = 43,       [FIRSTLINENO] = 44,   [CODE_ADAPTIVE] = 48,
-		[CODE_TLBC] = 49,       [BYTES_SIZE] = 75,    [BYTES_DATA] = 76,
-		[TEXT_STATE] = 78,      [TEXT_LENGTH] = 79,   [ASCII_SIZE] = 80,
+		[VERSION] = 1,          [FREE_THREADED] = 2,    [INTERPRETERS_HEAD] = 5,
+		[INTERPRETER_NEXT] = 8, [THREADS_HEAD] = 9,     [THREAD_PREV] = 23,
+		[THREAD_NEXT] = 24,     [THREAD_INTERP] = 25,   [CURRENT_FRAME] = 26,
+		[THREAD_ID] = 27,       [STATUS] = 30,          [PREVIOUS] = 32,
+		[EXECUTABLE] = 33,      [INSTR_PTR] = 34,       [OWNER] = 36,
+		[STACK_POINTER] = 37,   [OBJECT_TYPE] = 51,     [SET_USED] = 63,
+		[GENERATOR_FRAME] = 85, [GENERATOR_STATE] = 86, [TLBC_INDEX] = 38,
+		[FILENAME] = 40,        [QUALNAME] = 42,        [LINETABLE] = 43,
+		[FIRSTLINENO] = 44,     [CODE_ADAPTIVE] = 48,   [CODE_TLBC] = 49,
+		[BYTES_SIZE] = 75,      [BYTES_DATA] = 76,      [TEXT_STATE] = 78,
+		[TEXT_LENGTH] = 79,     [ASCII_SIZE] = 80,
 	},
 	{
-		[VERSION] = 1,          [FREE_THREADED] = 2,  [INTERPRETERS_HEAD] = 5,
-		[INTERPRETER_NEXT] = 8, [THREADS_HEAD] = 9,   [THREAD_PREV] = 23,
-		[THREAD_NEXT] = 24,     [THREAD_INTERP] = 25, [CURRENT_FRAME] = 26,
-		[THREAD_ID] = 30,       [STATUS] = 33,        [PREVIOUS] = 40,
-		[EXECUTABLE] = 41,      [INSTR_PTR] = 42,     [OWNER] = 44,
-		[TLBC_INDEX] = 46,      [FILENAME] = 48,      [QUALNAME] = 50,
-		[LINETABLE] = 51,       [FIRSTLINENO] = 52,   [CODE_ADAPTIVE] = 56,
-		[CODE_TLBC] = 57,       [BYTES_SIZE] = 87,    [BYTES_DATA] = 88,
-		[TEXT_STATE] = 90,      [TEXT_LENGTH] = 91,   [ASCII_SIZE] = 92,
+		[VERSION] = 1,           [FREE_THREADED] = 2,     [INTERPRETERS_HEAD] = 5,
+		[INTERPRETER_NEXT] = 8,  [THREADS_HEAD] = 9,      [THREAD_PREV] = 23,
+		[THREAD_NEXT] = 24,      [THREAD_INTERP] = 25,    [CURRENT_FRAME] = 26,
+		[THREAD_ID] = 30,        [STATUS] = 33,           [PREVIOUS] = 40,
+		[EXECUTABLE] = 41,       [INSTR_PTR] = 42,        [OWNER] = 44,
+		[STACK_POINTER] = 45,    [OBJECT_TYPE] = 59,      [SET_USED] = 75,
+		[GENERATOR_FRAME] = 101, [GENERATOR_STATE] = 102, [TLBC_INDEX] = 46,
+		[FILENAME] = 48,         [QUALNAME] = 50,         [LINETABLE] = 51,
+		[FIRSTLINENO] = 52,      [CODE_ADAPTIVE] = 56,    [CODE_TLBC] = 57,
+		[BYTES_SIZE] = 87,       [BYTES_DATA] = 88,       [TEXT_STATE] = 90,
+		[TEXT_LENGTH] = 91,      [ASCII_SIZE] = 92,
 	},
 };
 _Static_assert(ARRAY_SIZE(indexes) == PYTHON_NEWEST_MINOR - 13 + 1, "a table for each version");
+
+/*
+ * Tasks of asyncio (struct trace_python), by minor version - 13; none before 3.14, nor in free-threaded
+ * builds. As in .AsyncioDebug of 3.14.10's _asyncio and of 3.15.2, since _Py_DebugOffsets has none of it;
+ * what a coroutine awaits is as in _PyGen_yf() (Objects/genobject.c).
+ */
+static const struct tasks {
+	uint16_t thread, awaited_by, several, is_task, coroutine;
+	uint8_t awaited_below, state_awaits;
+} tasks[] = {
+	[1] = { 872, 96, 109, 108, 128, WORD, (uint8_t)-1 },
+	[2] = { 1032, 96, 109, 108, 128, 2 * WORD, 2 },
+};
+_Static_assert(ARRAY_SIZE(tasks) == ARRAY_SIZE(indexes), "a row for each version");
 
 static uint64_t number_at(const char *data, size_t n, unsigned index)
 {
@@ -141,6 +164,24 @@ static void offsets_fill(const uint64_t *numbers, bool newer, struct trace_pytho
 	};
 }
 
+static void tasks_fill(const uint64_t *numbers, const struct tasks *of, struct trace_python *python)
+{
+	if (!of->thread || numbers[FREE_THREADED])
+		return;
+	python->thread_task = of->thread;
+	python->task_awaited_by = of->awaited_by;
+	python->task_several = of->several;
+	python->task_is_task = of->is_task;
+	python->task_coroutine = of->coroutine;
+	python->set_used = (uint16_t)numbers[SET_USED];
+	python->object_type = (uint16_t)numbers[OBJECT_TYPE];
+	python->generator_frame = (uint16_t)numbers[GENERATOR_FRAME];
+	python->generator_state = (uint16_t)numbers[GENERATOR_STATE];
+	python->frame_stack = (uint16_t)numbers[STACK_POINTER];
+	python->awaited_below = of->awaited_below;
+	python->state_awaits = of->state_awaits;
+}
+
 int python_debug_offsets(const void *data, size_t n, uint32_t *ret_version, struct trace_python *ret_python)
 {
 	static const char cookie[] = "xdebugpy";
@@ -158,6 +199,7 @@ int python_debug_offsets(const void *data, size_t n, uint32_t *ret_version, stru
 	if (!is_within(numbers))
 		return -EBADMSG;
 	offsets_fill(numbers, minor >= 14, &python);
+	tasks_fill(numbers, &tasks[minor - 13], &python);
 	layout = (struct python_layout){
 		.back = (uint16_t)numbers[PREVIOUS],
 		.code = (uint16_t)numbers[EXECUTABLE],

@@ -36,5 +36,7 @@ int python_set_thread(struct trace_python *python);
 
 /* Why the native frames end (enum trace_native_stop); NULL: nothing called the last one. */
 const char *native_stop_text(uint8_t stop);
+/* What stands in place of a frame (enum trace_frame_mark); NULL: it is a frame. */
+const char *python_mark_text(uint64_t mark);
 /* Why there are no frames of Python (enum trace_stack_none); NULL: the thread has none. */
 const char *python_none_text(uint8_t why);

@@ -20,6 +20,18 @@ const char *native_stop_text(uint8_t stop)
 	return stop < ARRAY_SIZE(texts) ? texts[stop] : "[stopped]";
 }
 
+const char *python_mark_text(uint64_t mark)
+{
+	static const char *const texts[TRACE_FRAME_MARKS] = {
+		[TRACE_FRAME_AWAITED_BY] = "[awaited by]",
+		[TRACE_FRAME_AWAITED_BY_ONE] = "[awaited by another task]",
+		[TRACE_FRAME_AWAITED_BY_SEVERAL] = "[awaited by several tasks]",
+		[TRACE_FRAME_AWAITED_FURTHER] = "[awaited further]",
+	};
+
+	return mark < ARRAY_SIZE(texts) ? texts[mark] : NULL;
+}
+
 const char *python_none_text(uint8_t why)
 {
 	switch (why) {

@@ -385,9 +385,13 @@ static bool is_shim(const struct python_stacks *s, const struct code *code)
 static int place_of(struct python_stacks *s, uint32_t tgid, const struct trace_frame *frame,
 		    uint32_t *ret_place)
 {
-	struct code *code = code_find(s, tgid, frame->code, frame->check);
+	const char *mark = python_mark_text(frame->code);
 	struct python_place place;
+	struct code *code;
 
+	if (mark)
+		return remark_add(s, mark, ret_place);
+	code = code_find(s, tgid, frame->code, frame->check);
 	if (!code) {
 		s->lost++;
 		return remark_add(s, "[unknown function]", ret_place);

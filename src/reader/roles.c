@@ -5,6 +5,7 @@
 
 #include "cubin/name.h"
 #include "cupti_socket/serve.h"
+#include "inference/find.h"
 #include "nccl_socket/serve.h"
 #include "python/finder.h"
 #include "symbolize/serve.h"
@@ -61,6 +62,12 @@ const struct reader_role reader_roles[] = {
 	    .opens = true,
 	    .memory_bytes = UINT64_C(512) * MIB },
 	  unwind_serve },
+	{ "servers",
+	  { .name = "gpusonde-server",
+	    .capabilities = SERVERS_FIND_CAPABILITIES,
+	    .opens = true,
+	    .memory_bytes = UINT64_C(64) * MIB },
+	  servers_find_serve },
 	{ 0 },
 };
 

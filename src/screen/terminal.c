@@ -28,6 +28,7 @@ struct terminal {
 	FILE *keys; /* the terminal, opened for them alone */
 	int epoll, signals;
 	int kept, standard_error; /* what standard error is meanwhile, and what it was; -1: itself */
+	bool colours;
 	attr_t attributes[ROLES];
 };
 
@@ -102,9 +103,7 @@ static void set_colours(struct terminal *terminal)
 
 static void set_looks(struct terminal *terminal)
 {
-	const char *no_color = getenv("NO_COLOR");
-
-	if ((no_color && *no_color) || !has_colors() || start_color() == ERR || use_default_colors() == ERR)
+	if (!terminal->colours || !has_colors() || start_color() == ERR || use_default_colors() == ERR)
 		no_colours(terminal);
 	else
 		set_colours(terminal);
@@ -133,9 +132,13 @@ static int set_size(struct terminal *terminal)
  */
 static int open_keys(struct terminal *terminal)
 {
-	const char *name = ttyname(STDIN_FILENO);
-	int fd = name ? open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+	const char *name = ttyname(isatty(STDIN_FILENO) ? STDIN_FILENO : STDOUT_FILENO);
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = name ? open(name, flags) : -1;
 
+	/* After su and sudo it is another user's. */
+	if (fd < 0)
+		fd = open("/dev/tty", flags);
 	terminal->keys = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!terminal->keys) {
 		closep(&fd);
@@ -173,16 +176,17 @@ static void set_locale(void)
 	setlocale(LC_CTYPE, chosen ? "" : "C.UTF-8");
 }
 
-int terminal_open(struct terminal **ret_terminal)
+int terminal_open(bool colours, struct terminal **ret_terminal)
 {
 	struct terminal *terminal;
 	int r;
 
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+	if (!isatty(STDOUT_FILENO))
 		return -ENOTTY;
 	terminal = calloc(1, sizeof(*terminal));
 	if (!terminal)
 		return -ENOMEM;
+	terminal->colours = colours;
 	terminal->signals = terminal->kept = terminal->standard_error = -1;
 	set_locale();
 	terminal->canvas.ascii = !STRV_EQ(nl_langinfo(CODESET), "UTF-8");

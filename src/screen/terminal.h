@@ -41,10 +41,11 @@ struct event {
 };
 
 /*
- * Takes SIGINT, SIGTERM, SIGHUP, SIGWINCH and SIGCONT of this process; threads that are started later receive
- * none of them either. -ENOTTY: no terminal; -ENOENT: its kind (TERM) is not known; -errno.
+ * The terminal of standard output, with its colours or none. Takes SIGINT, SIGTERM, SIGHUP, SIGWINCH and
+ * SIGCONT of this process; threads that are started later receive none of them either. -ENOTTY: no terminal;
+ * -ENOENT: its kind (TERM) is not known; -errno.
  */
-int terminal_open(struct terminal **ret_terminal);
+int terminal_open(bool colours, struct terminal **ret_terminal);
 /* Restores the terminal. */
 void terminal_close(struct terminal *terminal);
 

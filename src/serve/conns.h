@@ -36,6 +36,8 @@ enum conn_state { CONN_FREE, CONN_HANDED, CONN_TAKEN, CONN_FRESH, CONN_REQUEST, 
 /* Over which kind of listening socket it came. */
 enum conn_origin { CONN_TCP, CONN_LOCAL, CONN_RENAMED };
 
+struct access;
+
 struct conn {
 	int fd;
 	enum conn_state state;
@@ -46,6 +48,10 @@ struct conn {
 	/* The current request; only used by the HTTP thread. */
 	bool begun; /* its headers have been received */
 	bool malformed;
+	bool counted; /* for the limit of its client */
+	/* Of the connection, by the HTTP thread: by what its TLS session began; NULL: none. A reference. */
+	struct access *access;
+	bool said_hello; /* it has begun to speak TLS */
 };
 
 struct conns {

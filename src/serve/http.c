@@ -2,6 +2,7 @@
 #include "serve/http.h"
 
 #include <errno.h>
+#include <gnutls/abstract.h>
 #include <linux/tcp.h>
 #include <microhttpd.h>
 #include <poll.h>
@@ -14,7 +15,11 @@
 #include "base/fd.h"
 #include "base/thread.h"
 #include "serve/address.h"
+#include "serve/access.h"
+#include "serve/limit.h"
 #include "serve/request.h"
+#include "serve/tls.h"
+#include "serve/verify.h"
 
 enum {
 	DEFAULT_CONNECTIONS = 128,
@@ -82,6 +87,7 @@ static void *on_target(void *userdata, const char *target, struct MHD_Connection
 		return NULL;
 	conns_enter(&http->conns, conn, CONN_REQUEST, NULL);
 	conn->begun = false;
+	conn->counted = false;
 	/* A zero byte would terminate the path, which then names another page. */
 	conn->malformed = target && (strstr(target, "%00") || is_cut(target));
 	if (target && drop_many_arguments(target))
@@ -101,18 +107,56 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 		conns_enter(&http->conns, conn, CONN_IDLE, NULL);
 }
 
+static gnutls_session_t session_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+	return info ? info->tls_session : NULL;
+}
+
+/* GnuTLS calls it when the client has said hello; libmicrohttpd has set the session's pointer. */
+static int on_hello(gnutls_session_t session, _unused_ unsigned type, _unused_ unsigned when,
+		    _unused_ unsigned incoming, _unused_ const gnutls_datum_t *message)
+{
+	struct conn *conn = conn_of(gnutls_session_get_ptr(session));
+
+	if (conn)
+		conn->said_hello = true;
+	return 0;
+}
+
+/* With the certificate and the rules of now. False: it may not be served. */
+static bool begin_tls(struct http *http, struct MHD_Connection *connection, struct conn *conn)
+{
+	gnutls_session_t session = session_of(connection);
+
+	if (!access_has_tls(http->access))
+		return !session;
+	if (!session || tls_begin(session, http->access) < 0)
+		return false;
+	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CLIENT_HELLO, GNUTLS_HOOK_POST,
+					   on_hello);
+	conn->access = access_ref(http->access);
+	return true;
+}
+
 /*
  * libmicrohttpd closes the connection without a reply if the first line has no method and target, or is not
  * complete in time. Sends an error to such a client if it has sent something and received nothing.
  */
 static void explain_silence(const struct conn *conn)
 {
-	static const char line[] = "400 bad request: what came in time was not a whole HTTP request\n";
+	static const char plain[] = "400 bad request: what came in time was not a whole HTTP request\n";
+	static const char secure[] = "400 bad request: this port speaks TLS; use https://\n";
+	const char *line = conn->access ? secure : plain;
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
 	char reply[256];
 	int n;
 
+	if (conn->said_hello)
+		return;
 	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 || info.tcpi_bytes_received == 0 ||
 	    info.tcpi_data_segs_out > 0)
 		return;
@@ -132,12 +176,15 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
 		*context = conns_started(&http->conns, fd_of(connection));
 		/* A descriptor that we did not hand over cannot be counted, so it is not served. */
-		if (!*context)
+		if (!*context || !begin_tls(http, connection, *context))
 			shutdown(fd_of(connection), SHUT_RDWR);
 	} else if (conn) {
+		struct access *access = conn->access;
+
 		if (conns_unanswered(&http->conns, conn))
 			explain_silence(conn);
 		conns_closed(&http->conns, conn);
+		access_unref(access);
 	}
 }
 
@@ -213,6 +260,24 @@ static int round_ms(struct http *http)
 	return open || pages_kept ? ROUND_MS : -1;
 }
 
+/* Whoever was let in by the former rules comes again. */
+static void take_access(struct http *http)
+{
+	struct access *next = atomic_exchange(&http->next_access, NULL);
+
+	if (!next)
+		return;
+	if (http->access)
+		streams_end(http);
+	access_unref(http->access);
+	http->access = next;
+	http->pages.access = next;
+	if (next->users && !http->verify && verify_new(http->wake_fd, &http->verify) < 0)
+		http->verify = NULL;
+	if (next->interval_ns && !http->limit)
+		http->limit = calloc(1, sizeof(*http->limit));
+}
+
 static void *http_thread(void *userdata)
 {
 	struct http *http = userdata;
@@ -226,6 +291,9 @@ static void *http_thread(void *userdata)
 
 		if (poll(fds, ARRAY_SIZE(fds), round_ms(http)) > 0 && fds[1].revents) {
 			eventfd_read(http->wake_fd, &woken);
+			take_access(http);
+			if (http->verify)
+				verify_resume(http->verify);
 			take_handed(http);
 		}
 		MHD_run(http->daemon);
@@ -249,6 +317,14 @@ static int start_thread(struct http *http)
 	return 0;
 }
 
+static int no_certificate(_unused_ gnutls_session_t session, _unused_ const gnutls_datum_t *authorities,
+			  _unused_ int n, _unused_ const gnutls_pk_algorithm_t *algorithms,
+			  _unused_ int algorithms_n, _unused_ gnutls_pcert_st **ret_certificates,
+			  _unused_ unsigned *ret_n, _unused_ gnutls_privkey_t *ret_key)
+{
+	return -1;
+}
+
 /*
  * The loop around libmicrohttpd is ours, not its internal thread: in 0.9.75 that one, when exactly 128
  * connections are ready at once, waits for a 129th event before it serves any of them. Turbo: a new
@@ -256,16 +332,20 @@ static int start_thread(struct http *http)
  */
 static int start_daemon(struct http *http)
 {
-	http->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (http->wake_fd < 0)
-		return -errno;
+	const unsigned tls = http->has_tls ? MHD_USE_TLS : 0;
+	/* libmicrohttpd wants to know of a certificate; sessions get theirs from begin_tls(). */
+	const struct MHD_OptionItem tls_options[] = {
+		{ tls ? MHD_OPTION_HTTPS_CERT_CALLBACK : MHD_OPTION_END, 0, (void *)no_certificate },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+
 	http->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-		NULL, request_handle, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | tls, 0,
+		NULL, NULL, request_handle, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
 		MHD_OPTION_URI_LOG_CALLBACK, on_target, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
 		MHD_OPTION_CONNECTION_LIMIT, http->conns.n, MHD_OPTION_CONNECTION_TIMEOUT,
 		http->config.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-		MHD_OPTION_END);
+		MHD_OPTION_ARRAY, tls_options, MHD_OPTION_END);
 	if (!http->daemon)
 		return -EAGAIN;
 	http->daemon_fd = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
@@ -296,9 +376,17 @@ int http_new(sd_event *event, const struct http_config *config, struct http **re
 	while (config->routes[n_routes].path)
 		n_routes++;
 	http->event = sd_event_ref(event);
-	r = conns_init(&http->conns, http->config.max_connections);
+	http->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = http->wake_fd < 0 ? -errno : 0;
+	if (r == 0)
+		r = conns_init(&http->conns, http->config.max_connections);
 	if (r == 0)
 		r = pages_init(&http->pages, &http->conns, n_routes);
+	if (r == 0 && config->access) {
+		atomic_store(&http->next_access, access_ref(config->access));
+		take_access(http);
+	}
+	http->has_tls = access_has_tls(config->access);
 	if (r == 0)
 		r = start_daemon(http);
 	if (r < 0) {
@@ -334,12 +422,16 @@ void http_free(struct http *http)
 	}
 	if (http->daemon)
 		streams_end(http);
+	verify_free(http->verify);
 	if (http->daemon)
 		MHD_stop_daemon(http->daemon);
 	if (http->wake_fd >= 0)
 		close(http->wake_fd);
 	pages_done(&http->pages);
 	conns_done(&http->conns);
+	free(http->limit);
+	access_unref(http->access);
+	access_unref(atomic_load(&http->next_access));
 	sd_event_unref(http->event);
 	free(http->hosts);
 	free(http);
@@ -390,10 +482,22 @@ void http_wake(struct http *http)
 	eventfd_write(http->wake_fd, 1);
 }
 
+int http_set_access(struct http *http, struct access *access)
+{
+	if (access_has_tls(access) != http->has_tls)
+		return -ENOTSUP;
+	access_unref(atomic_exchange(&http->next_access, access_ref(access)));
+	http_wake(http);
+	return 0;
+}
+
 void http_stats(struct http *http, struct http_stats *ret_stats)
 {
 	conns_stats(&http->conns, &ret_stats->accepted, &ret_stats->evicted, &ret_stats->connections);
 	ret_stats->streams = atomic_load(&http->streams.open);
 	ret_stats->streams_dropped = atomic_load(&http->streams.dropped);
 	ret_stats->requests = atomic_load_explicit(&http->requests, memory_order_relaxed);
+	ret_stats->encodings = atomic_load_explicit(&http->encodings, memory_order_relaxed);
+	for (unsigned i = 0; i < HTTP_REFUSALS; i++)
+		ret_stats->refused[i] = atomic_load_explicit(&http->refused[i], memory_order_relaxed);
 }

@@ -17,7 +17,8 @@
  *     takes half a minute of CPU for 16 KiB of a chunk's extension.
  *  5. What a filter leaves of a page is a copy: all of them together have at most PAGES_COPIES_BYTES, and
  *     before that the readers of the oldest are closed.
- *  6. Handlers run on the HTTP thread, one at a time; every other function of this header belongs to the main
+ *  6. A page is encoded at most once per encoding, when the first client takes it.
+ *  7. Handlers run on the HTTP thread, one at a time; every other function of this header belongs to the main
  *     loop.
  */
 #pragma once
@@ -26,6 +27,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/strbuf.h"
+#include "serve/access.h"
 
 /* HEAD is allowed with GET, unless the route's manner says that other methods are refused. */
 enum http_method {
@@ -36,7 +38,8 @@ enum http_method {
 	HTTP_ANY = HTTP_GET | HTTP_POST | HTTP_OTHER,
 };
 
-enum { HTTP_NUMBERS = 12 };
+/* The length of a text: of a name of Kubernetes, which are the longest, with its NUL. */
+enum { HTTP_NUMBERS = 12, HTTP_TEXT_MAX = 256 };
 
 struct http_request {
 	enum http_method method;
@@ -44,8 +47,11 @@ struct http_request {
 	const char *accept; /* Accept header or NULL */
 	const char *accept_encoding; /* the same */
 	bool local; /* received over the UNIX socket */
+	/* Who asks, as the configuration names them, or which process of this machine; "": unknown. */
+	char who[ACCESS_NAME_MAX];
 	int variant; /* what the route's variant() returned */
 	int64_t numbers[HTTP_NUMBERS]; /* what the manner's numbers() made of arguments; else 0 */
+	char text[HTTP_TEXT_MAX]; /* and its text(); else "" */
 	/* Value of a query argument, NULL if absent. Valid during the call. */
 	const char *(*argument)(const struct http_request *request, const char *name);
 	void *priv;
@@ -77,10 +83,13 @@ struct http_header {
 struct http_manner {
 	/*
 	 * Plain text of a 405, without a header Allow, for every method that the route does not have, HEAD
-	 * included; a body that was sent with it is not read. NULL: as other pages.
+	 * included. NULL: as other pages.
 	 */
 	const char *method_refused;
 	const char *failed; /* plain text of a 500; NULL: as other pages */
+	bool ignores_body; /* a body that is sent is not read, and changes no reply; others refuse it: 413 */
+	/* Cached pages of status 200 are encoded (encoding.h) for who takes that; not a filter's copies. */
+	bool encodes;
 	bool stream; /* where http_config.streams is set, Server-Sent Events of other pages (stream.h) */
 	const struct http_header *headers; /* of all of its replies; ends with name NULL; NULL: none */
 	/* A cached page is made again after so long, even in the same generation; 0: it is not. */
@@ -91,6 +100,9 @@ struct http_manner {
 	 */
 	bool (*numbers)(const struct http_request *request, int64_t ret_numbers[static HTTP_NUMBERS],
 			struct http_reply *reply);
+	/* The same for one that is a text, after it. May be NULL. */
+	bool (*text)(const struct http_request *request, char ret_text[static HTTP_TEXT_MAX],
+		     struct http_reply *reply);
 	/* The reply if the route's variant() returned -1; NULL: the route's handle(). */
 	int (*refuse)(const struct http_request *request, struct http_reply *reply, void *userdata);
 	/*
@@ -103,7 +115,8 @@ struct http_manner {
 struct http_route {
 	const char *path; /* exact */
 	unsigned methods; /* enum http_method bits */
-	bool local_only; /* 403 except over the UNIX socket */
+	/* What who asks must have. Over the UNIX socket everybody has all of them. */
+	enum access_right right;
 	/*
 	 * Index of the cached page for this request, below HTTP_VARIANTS; -1: do not cache. NULL: variant 0.
 	 */
@@ -132,16 +145,24 @@ struct http_config {
 	unsigned timeout_s; /* idle connections, default 30 */
 	void (*round)(void *userdata); /* called on the HTTP thread after each of its rounds; may be NULL */
 	const char *hosts; /* names that Host headers may have (host.h); copied; NULL: "" */
+	/*
+	 * Who may ask over TCP for what, and TLS for all of these connections; a reference is taken. NULL:
+	 * everybody for all but control.
+	 */
+	struct access *access;
 };
 
+/* Requests that may not be answered, by status: 401, 403 and 429. */
+enum http_refusal { HTTP_REFUSED_UNKNOWN, HTTP_REFUSED_FORBIDDEN, HTTP_REFUSED_TOO_OFTEN, HTTP_REFUSALS };
+
 struct http_stats {
-	uint64_t requests, evicted, accepted, streams_dropped;
+	uint64_t requests, encodings, evicted, accepted, streams_dropped, refused[HTTP_REFUSALS];
 	unsigned connections, streams;
 };
 
 struct http;
 int http_new(sd_event *event, const struct http_config *config, struct http **ret_http);
-/* Takes at most a second, whatever clients do. */
+/* Takes at most a second, whatever clients do, and the one password that is being verified. */
 void http_free(struct http *http);
 /* Serves the connections to a listening TCP socket, and takes ownership, also on failure. */
 int http_listen_fd(struct http *http, int fd);
@@ -155,4 +176,9 @@ int http_listen_unix(struct http *http, const char *path, unsigned mode);
 void http_unlisten_tcp(struct http *http);
 /* Has the HTTP thread go through a round, though there be nothing to do. */
 void http_wake(struct http *http);
+/*
+ * From now on this one, of which a reference is taken. -ENOTSUP: one of the two has TLS and the other has
+ * not, which needs another server.
+ */
+int http_set_access(struct http *http, struct access *access);
 void http_stats(struct http *http, struct http_stats *ret_stats);

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "serve/access.h"
+
 int pages_init(struct pages *pages, struct conns *conns, unsigned n_routes)
 {
-	unsigned n = n_routes * HTTP_VARIANTS;
+	unsigned n = pages_slot(n_routes, 0, HTTP_PLAIN);
 	struct page_slot *slots = calloc(n ? n : 1, sizeof(*slots));
 
 	if (!slots)
@@ -165,7 +167,27 @@ static int make_response(struct page *page, unsigned status)
 /* @value NULL: none. */
 static bool add_header(struct page *page, const char *name, const char *value)
 {
-	return !value || MHD_add_response_header(page->response, name, value) == MHD_YES;
+	if (!value || access_header(page->pages->access, name))
+		return true;
+	return MHD_add_response_header(page->response, name, value) == MHD_YES;
+}
+
+void pages_add_headers(const struct pages *pages, struct MHD_Response *response)
+{
+	for (unsigned i = 0; pages->access && i < pages->access->n; i++) {
+		const struct access_record *record = &pages->access->records[i];
+
+		if (record->kind == ACCESS_HEADER)
+			MHD_add_response_header(response, record->name, record->text);
+	}
+}
+
+static void become_current(struct page *page)
+{
+	if (!page->slot)
+		return;
+	page->slot->current = page;
+	page->slot->used_ns = page->made_ns;
 }
 
 int pages_publish(struct page *page, unsigned status, const char *content_type, uint64_t generation)
@@ -182,10 +204,8 @@ int pages_publish(struct page *page, unsigned status, const char *content_type, 
 		MHD_destroy_response(page->response);
 		return -ENOMEM;
 	}
-	if (page->slot) {
-		page->slot->current = page;
-		page->slot->used_ns = page->made_ns;
-	}
+	pages_add_headers(page->pages, page->response);
+	become_current(page);
 	return 0;
 }
 
@@ -225,6 +245,22 @@ int pages_publish_copy(struct page *page, const struct page *of)
 	pages->newest_copy = page;
 	pages->copies_bytes += page->body.cap;
 	MHD_get_response_headers(of->response, copy_header, page->response);
+	return 0;
+}
+
+int pages_publish_encoded(struct page *page, const struct page *of, enum http_encoding encoding)
+{
+	int r = make_response(page, of->status);
+
+	if (r < 0)
+		return r;
+	page->generation = of->generation;
+	MHD_get_response_headers(of->response, copy_header, page->response);
+	if (!add_header(page, MHD_HTTP_HEADER_CONTENT_ENCODING, encoding_name(encoding))) {
+		MHD_destroy_response(page->response);
+		return -ENOMEM;
+	}
+	become_current(page);
 	return 0;
 }
 

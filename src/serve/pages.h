@@ -4,10 +4,11 @@
  * connections that request it; libmicrohttpd counts the references. A replaced page exists until its last
  * reader has received it.
  *
- * Limits: of each route and variant one current page and one spare buffer; in addition at most PAGES_OLD old
- * pages and those that were replaced in the same iteration of the HTTP thread: above that, connections that
- * read the oldest are closed. A page that was not requested for PAGES_IDLE_NS is freed. One page has at most
- * PAGES_BYTES_MAX bytes. Copies of parts of pages, which requests choose, have PAGES_COPIES_BYTES together.
+ * Limits: of each route, variant and encoding one current page and one spare buffer; in addition at most
+ * PAGES_OLD old pages and those that were replaced in the same iteration of the HTTP thread: above that,
+ * connections that read the oldest are closed. A page that was not requested for PAGES_IDLE_NS is freed. One
+ * page has at most PAGES_BYTES_MAX bytes. Copies of parts of pages, which requests choose, have
+ * PAGES_COPIES_BYTES together.
  *
  * All of it belongs to the HTTP thread, and after that has ended, to the thread that ended it.
  */
@@ -19,6 +20,7 @@
 #include "base/clock.h"
 #include "base/strbuf.h"
 #include "serve/conns.h"
+#include "serve/encoding.h"
 #include "serve/http.h"
 
 enum { PAGES_OLD = 8, PAGES_BYTES_MAX = 16 << 20 };
@@ -43,7 +45,7 @@ struct page {
 	struct pages *pages;
 };
 
-/* The pages of one route and variant. */
+/* The pages of one route, variant and encoding. */
 struct page_slot {
 	struct page *current;
 	struct page *spare;
@@ -52,12 +54,18 @@ struct page_slot {
 
 struct pages {
 	struct conns *conns;
-	struct page_slot *slots; /* HTTP_VARIANTS for each route */
+	const struct access *access; /* for headers of all replies; NULL: none */
+	struct page_slot *slots; /* by pages_slot() */
 	unsigned n_slots;
 	struct page *newest_old; /* replaced, still being read */
 	struct page *newest_copy; /* parts of pages, being read */
 	size_t copies_bytes;
 };
+
+static inline unsigned pages_slot(unsigned route, unsigned variant, enum http_encoding encoding)
+{
+	return (route * HTTP_VARIANTS + variant) * HTTP_ENCODINGS + encoding;
+}
 
 int pages_init(struct pages *pages, struct conns *conns, unsigned n_routes);
 /* To be called after libmicrohttpd has closed every connection. */
@@ -67,8 +75,8 @@ void pages_done(struct pages *pages);
 bool pages_expire(struct pages *pages);
 
 /*
- * The current page of a route's variant if it is of this generation, and, unless @max_age_ns is 0, no older
- * than that; else NULL. Borrowed; libmicrohttpd takes its own reference when the response is queued.
+ * The current page of a slot (pages_slot()) if it is of this generation, and, unless @max_age_ns is 0, no
+ * older than that; else NULL. Borrowed; libmicrohttpd takes its own reference when the response is queued.
  */
 struct page *pages_lookup(struct pages *pages, unsigned slot, uint64_t generation, int64_t max_age_ns);
 
@@ -88,6 +96,10 @@ int pages_publish(struct page *page, unsigned status, const char *content_type, 
  * freed.
  */
 int pages_publish_copy(struct page *page, const struct page *of);
+/* Publishes @page, from pages_begin() with a slot, which is another one encoded; as pages_publish(). */
+int pages_publish_encoded(struct page *page, const struct page *of, enum http_encoding encoding);
+/* The headers that the configuration wants in all replies. */
+void pages_add_headers(const struct pages *pages, struct MHD_Response *response);
 void pages_discard(struct page *page);
 /* Drops our reference to a page without slot, after it was queued. */
 void pages_unref(struct page *page);

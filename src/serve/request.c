@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
+#include "serve/gate.h"
 #include "serve/host.h"
 
 const char http_plain_text[] = "text/plain; charset=utf-8";
@@ -20,7 +22,6 @@ static const struct {
 	{ MHD_HTTP_BAD_REQUEST,
 	  "400 bad request: a zero byte in the path, Host or Content-Length given twice, or too many "
 	  "arguments\n" },
-	{ MHD_HTTP_FORBIDDEN, "403 forbidden: this is served on the agent's UNIX socket only\n" },
 	{ MHD_HTTP_NOT_FOUND, "404 not found: there is no such page; try /metrics\n" },
 	{ MHD_HTTP_METHOD_NOT_ALLOWED, "405 method not allowed: see the Allow header\n" },
 	{ MHD_HTTP_CONTENT_TOO_LARGE, "413 content too large: no page here takes a body\n" },
@@ -74,6 +75,29 @@ static enum MHD_Result refuse(struct http *http, struct MHD_Connection *connecti
 		pages_unref(page);
 		return MHD_NO;
 	}
+	return queue_once(http, connection, conn, page);
+}
+
+static enum http_refusal refusal_of(unsigned status)
+{
+	return status == MHD_HTTP_UNAUTHORIZED ? HTTP_REFUSED_UNKNOWN :
+	       status == MHD_HTTP_FORBIDDEN    ? HTTP_REFUSED_FORBIDDEN :
+						 HTTP_REFUSED_TOO_OFTEN;
+}
+
+static enum MHD_Result refuse_at_gate(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+				      const struct refusal *refusal)
+{
+	struct page *page = pages_begin(&http->pages, -1);
+
+	atomic_fetch_add_explicit(&http->refused[refusal_of(refusal->status)], 1, memory_order_relaxed);
+	if (!page)
+		return MHD_NO;
+	strbuf_adds(&page->body, refusal->text);
+	if (pages_publish(page, refusal->status, http_plain_text, 0) < 0)
+		return MHD_NO;
+	if (refusal->header.name)
+		MHD_add_response_header(page->response, refusal->header.name, refusal->header.value);
 	return queue_once(http, connection, conn, page);
 }
 
@@ -142,13 +166,14 @@ static void add_age(struct MHD_Response *response, const struct http_age *age)
 	MHD_add_response_header(response, "X-Gpusonde-Time", text);
 }
 
-static void add_headers(struct MHD_Response *response, const struct http_route *route,
-			const struct http_reply *reply)
+static void add_headers(const struct http *http, struct MHD_Response *response,
+			const struct http_route *route, const struct http_reply *reply)
 {
 	const struct http_header *header = route->manner ? route->manner->headers : NULL;
 
 	for (; header && header->name; header++)
-		MHD_add_response_header(response, header->name, header->value);
+		if (!access_header(http->access, header->name))
+			MHD_add_response_header(response, header->name, header->value);
 	if (reply->encoding)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, reply->encoding);
 	add_age(response, &reply->age);
@@ -162,6 +187,8 @@ static int call_handler(struct http *http, const struct http_route *route, struc
 	if (request->variant < 0 && manner && manner->refuse)
 		return manner->refuse(request, reply, http->config.userdata);
 	if (manner && manner->numbers && !manner->numbers(request, request->numbers, reply))
+		return 0;
+	if (manner && manner->text && !manner->text(request, request->text, reply))
 		return 0;
 	return route->handle(request, reply, http->config.userdata);
 }
@@ -189,7 +216,7 @@ static int render(struct http *http, const struct http_route *route, struct http
 	r = pages_publish(page, reply.status, reply.content_type, generation);
 	if (r < 0)
 		return r;
-	add_headers(page->response, route, &reply);
+	add_headers(http, page->response, route, &reply);
 	*ret_page = page;
 	return 0;
 }
@@ -219,6 +246,52 @@ static int filter(struct http *http, const struct http_route *route, const struc
 	if (r == 0)
 		*ret_part = part;
 	return r;
+}
+
+/* Of @page in this encoding, from the cache or made; borrowed. */
+static int encode(struct http *http, unsigned slot, enum http_encoding encoding, const struct page *page,
+		  struct page **ret_encoded)
+{
+	struct page *encoded = pages_lookup(&http->pages, slot, page->generation, 0);
+	int r;
+
+	/* Pages of one generation may be made again: the one that is newer than its encoded form. */
+	if (encoded && encoded->made_ns >= page->made_ns) {
+		*ret_encoded = encoded;
+		return 0;
+	}
+	encoded = pages_begin(&http->pages, (int)slot);
+	if (!encoded)
+		return -ENOMEM;
+	atomic_fetch_add_explicit(&http->encodings, 1, memory_order_relaxed);
+	r = encoding_apply(encoding, &page->body, &encoded->body);
+	if (r < 0) {
+		pages_discard(encoded);
+		return r;
+	}
+	r = pages_publish_encoded(encoded, page, encoding);
+	if (r == 0)
+		*ret_encoded = encoded;
+	return r;
+}
+
+/* @page, or it in the encoding that the client takes. */
+static int encode_wanted(struct http *http, const struct http_route *route,
+			 const struct http_request *request, struct page *page, struct page **ret_page)
+{
+	enum http_encoding encoding = HTTP_PLAIN;
+
+	*ret_page = page;
+	/* A tag is of one form of a page. */
+	if (route->manner && route->manner->encodes && page->slot && !page->tag &&
+	    page->status == MHD_HTTP_OK)
+		encoding = encoding_negotiate(request->accept_encoding);
+	if (encoding == HTTP_PLAIN)
+		return 0;
+	return encode(http,
+		      pages_slot((unsigned)(route - http->config.routes), (unsigned)request->variant,
+				 encoding),
+		      encoding, page, ret_page);
 }
 
 /* Whether the client has kept this very page. A proxy may have made its tag a weak one. */
@@ -252,14 +325,16 @@ static enum MHD_Result send_part(struct http *http, struct MHD_Connection *conne
 	int r = is_kept(connection, page) ? not_modified(http, page, &part) :
 					    filter(http, route, request, page, &part);
 
+	if (r == 0 && part == page)
+		r = encode_wanted(http, route, request, page, &part);
 	if (r == -ENOBUFS)
 		queued = refuse(http, connection, conn, MHD_HTTP_SERVICE_UNAVAILABLE, NULL);
 	else if (r < 0)
 		queued = refuse_error(http, connection, conn, route, r);
-	else if (part != page)
+	else if (!part->slot && part != page)
 		queued = queue_once(http, connection, conn, part);
 	else
-		queued = queue(http, connection, conn, page);
+		queued = queue(http, connection, conn, part);
 	if (!page->slot)
 		pages_unref(page);
 	return queued;
@@ -280,7 +355,8 @@ static int current_page(struct http *http, const struct http_route *route, struc
 
 	request->variant = variant;
 	if (variant >= 0 && variant < HTTP_VARIANTS) {
-		slot = (int)(route - http->config.routes) * HTTP_VARIANTS + variant;
+		slot = (int)pages_slot((unsigned)(route - http->config.routes), (unsigned)variant,
+				       HTTP_PLAIN);
 		page = pages_lookup(&http->pages, (unsigned)slot, generation,
 				    route->manner ? route->manner->max_age_ns : 0);
 	}
@@ -371,11 +447,12 @@ static bool takes(const struct http_route *route, enum http_method method)
 /* The path of a request's target; "http://HOST/PATH" is sent to proxies, and must be accepted. */
 static const char *target_path(const char *url)
 {
-	const char *slash;
+	const char *host = strncmp(url, "http", 4) == 0 ? url + 4 : url, *slash;
 
-	if (strncmp(url, "http://", 7) != 0)
+	host += *host == 's';
+	if (host == url || strncmp(host, "://", 3) != 0)
 		return url;
-	slash = strchr(url + 7, '/');
+	slash = strchr(host + 3, '/');
 	return slash ? slash : "/";
 }
 
@@ -395,6 +472,16 @@ static const struct http_route *find_route(const struct http *http, const struct
 	return route->path ? route : NULL;
 }
 
+/* Of the process at the other end of the UNIX socket. */
+static void name_peer(const struct conn *conn, struct http_request *request)
+{
+	struct ucred peer;
+	socklen_t n = sizeof(peer);
+
+	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0)
+		snprintf(request->who, sizeof(request->who), "uid %u, pid %d", peer.uid, (int)peer.pid);
+}
+
 static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connection, struct conn *conn,
 				const char *url, const char *method)
 {
@@ -409,11 +496,22 @@ static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connec
 		.priv = connection,
 	};
 	const struct http_route *route = find_route(http, conn, request.path);
+	const struct refusal *refusal;
 
+	switch (gate_pass(http, connection, conn, route ? route->right : ACCESS_VIEWS, &request, &refusal)) {
+	case GATE_WAIT:
+		/* Nobody waits for this client but itself. */
+		conns_enter(&http->conns, conn, CONN_REPLY, NULL);
+		return MHD_YES;
+	case GATE_CLOSED:
+		return refuse_at_gate(http, connection, conn, refusal);
+	case GATE_OPEN:
+		break;
+	}
 	if (!route)
 		return refuse(http, connection, conn, MHD_HTTP_NOT_FOUND, NULL);
-	if (route->local_only && !is_local(conn))
-		return refuse(http, connection, conn, MHD_HTTP_FORBIDDEN, NULL);
+	if (request.local)
+		name_peer(conn, &request);
 	if (http->config.streams && route->manner && route->manner->stream && request.method == HTTP_GET)
 		return open_stream(http, connection, conn, &request);
 	if (takes(route, request.method))
@@ -470,7 +568,7 @@ enum MHD_Result request_handle(void *userdata, struct MHD_Connection *connection
 
 	(void)version;
 	(void)upload;
-	if (!conn)
+	if (!conn || !gate_is_current(http, conn))
 		return MHD_NO;
 	if (!conn->begun) {
 		unsigned status = refused_by_headers(http, connection, conn);
@@ -478,7 +576,8 @@ enum MHD_Result request_handle(void *userdata, struct MHD_Connection *connection
 
 		conn->begun = true;
 		/* Answered at once, such a request ends its connection, and its body is not read. */
-		if (status == MHD_HTTP_CONTENT_TOO_LARGE && route && route->manner)
+		if (status == MHD_HTTP_CONTENT_TOO_LARGE && route && route->manner &&
+		    route->manner->ignores_body)
 			return dispatch(http, connection, conn, url, method);
 		return status ? refuse(http, connection, conn, status, NULL) : MHD_YES;
 	}

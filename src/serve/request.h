@@ -16,6 +16,9 @@
 
 enum { HTTP_LISTENERS = 8 };
 
+struct limit;
+struct verify;
+
 struct http {
 	struct http_config config;
 	char *hosts; /* config.hosts */
@@ -31,7 +34,12 @@ struct http {
 	struct streams streams;
 	struct listener *listeners[HTTP_LISTENERS];
 	unsigned n_listeners;
-	atomic_uint_fast64_t requests;
+	atomic_uint_fast64_t requests, encodings, refused[HTTP_REFUSALS];
+	bool has_tls; /* never changes */
+	struct access *access; /* the HTTP thread's; NULL: none */
+	_Atomic(struct access *) next_access; /* for the HTTP thread to take; NULL: none */
+	struct verify *verify;
+	struct limit *limit; /* NULL: there is none */
 };
 
 /* Content-Type of all our own messages. */

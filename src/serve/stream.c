@@ -163,8 +163,8 @@ static void viewer_free(void *userdata)
 
 static bool can_be_looked_at(const struct http_route *route, unsigned i)
 {
-	return i < STREAM_TOPICS && !route->local_only && !route->variant && (route->methods & HTTP_GET) &&
-	       strncmp(route->path, STREAM_PAGES, strlen(STREAM_PAGES)) == 0;
+	return i < STREAM_TOPICS && route->right == ACCESS_VIEWS && !route->variant &&
+	       (route->methods & HTTP_GET) && strncmp(route->path, STREAM_PAGES, strlen(STREAM_PAGES)) == 0;
 }
 
 /* Bits of the routes that a list names; 0: it has one that there is not, or none, or too many. */
@@ -215,12 +215,14 @@ static struct stream_viewer *viewer_new(struct http *http, struct MHD_Connection
 }
 
 /* X-Accel-Buffering: for nginx, which would wait for a whole buffer. */
-static bool add_stream_headers(struct MHD_Response *response)
+static bool add_stream_headers(const struct http *http, struct MHD_Response *response)
 {
+	pages_add_headers(&http->pages, response);
 	return MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream") ==
 		       MHD_YES &&
 	       MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") == MHD_YES &&
-	       MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES &&
+	       (access_header(http->access, "X-Content-Type-Options") ||
+		MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES) &&
 	       MHD_add_response_header(response, "X-Accel-Buffering", "no") == MHD_YES;
 }
 
@@ -245,8 +247,9 @@ const char *streams_open(struct http *http, struct MHD_Connection *connection, s
 		viewer_free(viewer);
 		return "503 service unavailable: no memory\n";
 	}
-	*ret_queued =
-		add_stream_headers(response) ? MHD_queue_response(connection, MHD_HTTP_OK, response) : MHD_NO;
+	*ret_queued = add_stream_headers(http, response) ?
+			      MHD_queue_response(connection, MHD_HTTP_OK, response) :
+			      MHD_NO;
 	conns_enter(&http->conns, conn, CONN_REPLY, viewer);
 	MHD_destroy_response(response);
 	return NULL;

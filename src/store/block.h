@@ -3,7 +3,7 @@
  * A block: the frames of some minutes or an hour, which opens alone (with its layout). Each row that was in
  * one of them is a *track*: found again in the next frame by its key, with its first values; then for each
  * field that changed a *series* of (frames since, difference). Series of a field lie together, and all is
- * compressed.
+ * compressed; a block that stays is packed before (block_pack.h).
  */
 #pragma once
 

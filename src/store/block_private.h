@@ -4,10 +4,13 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/strbuf.h"
 #include "store/decimal.h"
 #include "store/layout.h"
 
 #define BLOCK_MAGIC "gsblock2"
+#define PACKED_MAGIC "gsblock3" /* block_pack.h */
 
 /* In the place of a field's number: where the row is among those of its table, from 1; 0: it is not there. */
 #define PLACE_FIELD(fields_n_) (fields_n_)
@@ -24,6 +27,67 @@ static inline unsigned first_kind(unsigned kind)
 /* A real number's scale that says: 8 bytes follow, as they are. */
 enum { REAL_RAW = 0xff };
 
+/* ---- numbers ---- */
+
+struct bytes {
+	const uint8_t *at, *end;
+	bool bad; /* something was beyond the end, or no number */
+};
+
+static inline uint64_t get_varint(struct bytes *b)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		uint8_t byte;
+
+		if (b->at >= b->end)
+			break;
+		byte = *b->at++;
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return v;
+	}
+	b->bad = true;
+	return 0;
+}
+
+static inline uint32_t get_below(struct bytes *b, uint64_t limit)
+{
+	uint64_t v = get_varint(b);
+
+	if (v < limit)
+		return (uint32_t)v;
+	b->bad = true;
+	return 0;
+}
+
+static inline struct bytes get_bytes(struct bytes *b, uint64_t n)
+{
+	struct bytes part = { b->at, b->at, false };
+
+	if (n > (uint64_t)(b->end - b->at)) {
+		b->bad = true;
+		return part;
+	}
+	b->at += n;
+	part.end = b->at;
+	return part;
+}
+
+static inline void put_varint(struct strbuf *out, uint64_t v)
+{
+	char bytes[10];
+	size_t n = 0;
+
+	while (v >= 0x80) {
+		bytes[n++] = (char)(v | 0x80);
+		v >>= 7;
+	}
+	bytes[n++] = (char)v;
+	strbuf_add(out, bytes, n);
+}
+
 static inline uint64_t zigzag(uint64_t difference)
 {
 	return difference << 1 ^ (uint64_t)((int64_t)difference >> 63);
@@ -32,6 +96,17 @@ static inline uint64_t zigzag(uint64_t difference)
 static inline uint64_t unzigzag(uint64_t coded)
 {
 	return coded >> 1 ^ (0 - (coded & 1));
+}
+
+/* Most are times of whole milliseconds: so many, times two; or 1 and the difference. */
+static inline void put_int_change(struct strbuf *out, uint64_t step)
+{
+	if ((int64_t)step % NSEC_PER_MSEC == 0) {
+		put_varint(out, zigzag((uint64_t)((int64_t)step / NSEC_PER_MSEC)) << 1);
+		return;
+	}
+	put_varint(out, 1);
+	put_varint(out, zigzag(step));
 }
 
 static inline double real_of(uint64_t cell)

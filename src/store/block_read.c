@@ -7,12 +7,8 @@
 
 #include "base/clock.h"
 #include "base/macro.h"
+#include "store/block_pack.h"
 #include "store/block_private.h"
-
-struct bytes {
-	const uint8_t *at, *end;
-	bool bad; /* something was beyond the end, or no number */
-};
 
 struct read_track {
 	uint32_t stored; /* table of the stored layout */
@@ -55,47 +51,6 @@ struct block {
 };
 
 /* ---- numbers ---- */
-
-static uint64_t get_varint(struct bytes *b)
-{
-	uint64_t v = 0;
-
-	for (unsigned shift = 0; shift < 64; shift += 7) {
-		uint8_t byte;
-
-		if (b->at >= b->end)
-			break;
-		byte = *b->at++;
-		v |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return v;
-	}
-	b->bad = true;
-	return 0;
-}
-
-static uint32_t get_below(struct bytes *b, uint64_t limit)
-{
-	uint64_t v = get_varint(b);
-
-	if (v < limit)
-		return (uint32_t)v;
-	b->bad = true;
-	return 0;
-}
-
-static struct bytes get_bytes(struct bytes *b, uint64_t n)
-{
-	struct bytes part = { b->at, b->at, false };
-
-	if (n > (uint64_t)(b->end - b->at)) {
-		b->bad = true;
-		return part;
-	}
-	b->at += n;
-	part.end = b->at;
-	return part;
-}
 
 static uint64_t get_real(struct bytes *b, struct series_state *state)
 {
@@ -452,6 +407,23 @@ static int unpack(const void *data, size_t n, uint8_t **ret_plain, size_t *ret_n
 	return 0;
 }
 
+static int unpack_changes(struct block *block, size_t *size)
+{
+	struct strbuf plain;
+	int r;
+
+	strbuf_init(&plain, BLOCK_BYTES_MAX);
+	r = block_unpack(block->layout, block->plain, *size, &plain);
+	if (r < 0) {
+		strbuf_done(&plain);
+		return r;
+	}
+	free(block->plain);
+	block->plain = (uint8_t *)plain.data;
+	*size = plain.len;
+	return 0;
+}
+
 int block_read(const struct fields fields[STORE_TABLES], const struct stored_layout *layout, const void *data,
 	       size_t n, struct block **ret_block)
 {
@@ -465,6 +437,11 @@ int block_read(const struct fields fields[STORE_TABLES], const struct stored_lay
 	block->fields = fields;
 	block->layout = layout;
 	r = unpack(data, n, &block->plain, &size);
+	if (r < 0)
+		return r;
+	if (size >= sizeof(PACKED_MAGIC) - 1 &&
+	    memcmp(block->plain, PACKED_MAGIC, sizeof(PACKED_MAGIC) - 1) == 0)
+		r = unpack_changes(block, &size);
 	if (r < 0)
 		return r;
 	b = (struct bytes){ block->plain, block->plain + size, false };

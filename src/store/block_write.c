@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-#include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/macro.h"
+#include "store/block_pack.h"
 #include "store/block_private.h"
 
 /* Of zstd: of a block that is put into the file again and again, and of the one that stays. */
@@ -48,6 +48,7 @@ struct writer_table {
 
 struct block_writer {
 	const struct fields *fields;
+	struct stored_layout layout; /* the same, as a reader has it */
 	uint32_t frames;
 	struct writer_table tables[STORE_TABLES];
 	struct series *series;
@@ -63,19 +64,6 @@ struct block_writer {
 };
 
 /* ---- numbers ---- */
-
-static void put_varint(struct strbuf *out, uint64_t v)
-{
-	char bytes[10];
-	size_t n = 0;
-
-	while (v >= 0x80) {
-		bytes[n++] = (char)(v | 0x80);
-		v >>= 7;
-	}
-	bytes[n++] = (char)v;
-	strbuf_add(out, bytes, n);
-}
 
 /* Whole; the state follows. */
 static void put_real(struct strbuf *out, uint64_t cell, struct series_state *state)
@@ -106,17 +94,6 @@ static void put_real_change(struct strbuf *out, uint64_t cell, struct series_sta
 	}
 	put_varint(out, 1);
 	put_real(out, cell, state);
-}
-
-/* Most are times of whole milliseconds: so many, times two; or 1 and the difference. */
-static void put_int_change(struct strbuf *out, uint64_t step)
-{
-	if ((int64_t)step % NSEC_PER_MSEC == 0) {
-		put_varint(out, zigzag((uint64_t)((int64_t)step / NSEC_PER_MSEC)) << 1);
-		return;
-	}
-	put_varint(out, 1);
-	put_varint(out, zigzag(step));
 }
 
 static void put_change(struct strbuf *out, unsigned kind, uint64_t cell, struct series_state *state)
@@ -570,6 +547,22 @@ static int compress(const struct strbuf *plain, int level, struct strbuf *out)
 	return out->failed ? -ENOMEM : 0;
 }
 
+/* What stays is packed, where that is not too much. */
+static int finish_last(const struct block_writer *w, const struct strbuf *plain, struct strbuf *out)
+{
+	struct strbuf packed;
+	int r;
+
+	strbuf_init(&packed, BLOCK_BYTES_MAX);
+	r = block_pack(&w->layout, plain, &packed);
+	if (r == 0)
+		r = compress(&packed, packed.len <= LAST_LEVEL_BYTES ? LAST_LEVEL : LEVEL, out);
+	else if (r == -E2BIG)
+		r = compress(plain, LEVEL, out);
+	strbuf_done(&packed);
+	return r;
+}
+
 int block_writer_finish(struct block_writer *w, bool last, struct strbuf *out)
 {
 	struct strbuf plain;
@@ -577,10 +570,10 @@ int block_writer_finish(struct block_writer *w, bool last, struct strbuf *out)
 
 	strbuf_init(&plain, BLOCK_BYTES_MAX);
 	r = put_plain(w, &plain);
+	if (r == 0 && plain.failed)
+		r = -ENOMEM;
 	if (r == 0)
-		r = plain.failed ?
-			    -ENOMEM :
-			    compress(&plain, last && plain.len <= LAST_LEVEL_BYTES ? LAST_LEVEL : LEVEL, out);
+		r = last ? finish_last(w, &plain, out) : compress(&plain, LEVEL, out);
 	strbuf_done(&plain);
 	return r;
 }
@@ -613,15 +606,32 @@ void block_writer_reset(struct block_writer *w)
 	strbuf_reset(&w->texts);
 }
 
+static int own_layout(const struct fields fields[STORE_TABLES], struct stored_layout *ret_layout)
+{
+	struct strbuf text;
+	int r;
+
+	strbuf_init(&text, 0);
+	r = layout_write(fields, &text);
+	if (r == 0)
+		r = layout_read(fields, text.data, text.len, ret_layout);
+	strbuf_done(&text);
+	return r;
+}
+
 int block_writer_new(const struct fields fields[STORE_TABLES], struct block_writer **ret_writer)
 {
-	struct block_writer *w = calloc(1, sizeof(*w));
+	_cleanup_(block_writer_freep) struct block_writer *w = calloc(1, sizeof(*w));
+	int r;
 
 	if (!w)
 		return -ENOMEM;
 	w->fields = fields;
 	strbuf_init(&w->texts, BLOCK_BYTES_MAX / 2);
-	*ret_writer = w;
+	r = own_layout(fields, &w->layout);
+	if (r < 0)
+		return r;
+	*ret_writer = TAKE_PTR(w);
 	return 0;
 }
 
@@ -638,5 +648,6 @@ void block_writer_free(struct block_writer *w)
 	free(w->series);
 	free(w->text_at);
 	strbuf_done(&w->texts);
+	layout_done(&w->layout);
 	free(w);
 }

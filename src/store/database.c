@@ -13,7 +13,8 @@
 #define NOT_OURS "it is not a store of gpusonde, or damaged"
 enum {
 	APPLICATION = 0x67735344, /* "gsSD", of files of SQLite */
-	FORMAT = 2,
+	FORMAT = 3, /* some blocks are packed (block_pack.h) */
+	FORMAT_PLAIN = 2, /* no block is */
 	BUSY_MS = 2000,
 	LIST_MAX = 1 << 20,
 	DATA_MAX = 64 << 20,
@@ -179,6 +180,15 @@ static int make_tables(struct database *db)
 	return execute(db, sql);
 }
 
+/* From now on a program that reads the former one alone refuses it. */
+static int set_format(struct database *db)
+{
+	char sql[64];
+
+	snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", FORMAT);
+	return execute(db, sql);
+}
+
 static int check_format(struct database *db, bool writes, char *why, size_t size)
 {
 	int64_t application = 0, format = 0, tables = 0;
@@ -198,10 +208,12 @@ static int check_format(struct database *db, bool writes, char *why, size_t size
 		snprintf(why, size, "it is not a store of gpusonde");
 		return -EBADMSG;
 	}
-	if (format == FORMAT)
+	if (format == FORMAT_PLAIN && writes)
+		return set_format(db);
+	if (format == FORMAT || format == FORMAT_PLAIN)
 		return 0;
-	snprintf(why, size, "it is of format %lld, and this gpusonde reads format %d: %s", (long long)format,
-		 FORMAT,
+	snprintf(why, size, "it is of format %lld, and this gpusonde reads formats %d and %d: %s",
+		 (long long)format, FORMAT_PLAIN, FORMAT,
 		 format > FORMAT ? "use a later version" : "use the version that wrote it, or another file");
 	return -EBADMSG;
 }

@@ -62,6 +62,36 @@ static const struct column node_columns[] = {
 	MANY(snapshot, rejected_process, rejected_process[0], UINT),
 	MANY(snapshot, agent, agent[0], REAL, METRICS(agent_metrics)),
 	MANY(snapshot, agent_p, agent_p[0], PRESENCE, METRICS(agent_metrics)),
+	ONE(snapshot, host.read, UINT),
+	MANY(snapshot, host.v, host.v[0], REAL, METRICS(host_metrics)),
+	MANY(snapshot, host.p, host.p[0], PRESENCE, METRICS(host_metrics)),
+	ONE(snapshot, host.devices[HOST_DISKS].n, UINT, BELOW(HOST_DEVICES_MAX + 1)),
+	EACH(snapshot, host.devices[HOST_DISKS].list, name, TEXT),
+#define DISK_METRIC(id_, field_, ...)                                       \
+	EACH(snapshot, host.devices[HOST_DISKS].list, v[DISK_##id_], REAL), \
+		EACH(snapshot, host.devices[HOST_DISKS].list, p[DISK_##id_], PRESENCE),
+#include "model/metrics.def"
+	ONE(snapshot, host.devices[HOST_INTERFACES].n, UINT, BELOW(HOST_DEVICES_MAX + 1)),
+	EACH(snapshot, host.devices[HOST_INTERFACES].list, name, TEXT),
+#define INTERFACE_METRIC(id_, field_, ...)                                            \
+	EACH(snapshot, host.devices[HOST_INTERFACES].list, v[INTERFACE_##id_], REAL), \
+		EACH(snapshot, host.devices[HOST_INTERFACES].list, p[INTERFACE_##id_], PRESENCE),
+#include "model/metrics.def"
+	ONE(snapshot, servers.read, UINT),
+	ONE(snapshot, servers.left_out, UINT),
+	ONE(snapshot, servers.n, UINT, BELOW(SERVERS_MAX + 1)),
+	EACH(snapshot, servers.list, id.pid, UINT),
+	EACH(snapshot, servers.list, id.start_ticks, UINT),
+	EACH(snapshot, servers.list, uid, UINT),
+	EACH(snapshot, servers.list, kind, UINT, BELOW(SERVER_KINDS)),
+	EACH(snapshot, servers.list, state, UINT, BELOW(SERVER_STATES)),
+	EACH(snapshot, servers.list, port, UINT),
+	EACH(snapshot, servers.list, read_boot_ns, TIME),
+	EACH(snapshot, servers.list, error, TEXT),
+#define SERVER_METRIC(id_, ...)                              \
+	EACH(snapshot, servers.list, v[SERVER_##id_], REAL), \
+		EACH(snapshot, servers.list, p[SERVER_##id_], PRESENCE),
+#include "model/metrics.def"
 	ONE(snapshot, trace_stale, UINT),
 };
 
@@ -113,6 +143,12 @@ static const struct column gpu_columns[] = {
 	ONE(entity, stale, UINT),
 	ONE(entity, sampled_boot_ns, TIME),
 	ONE(entity, sampled_real_ns, TIME),
+	ONE(entity, stamped_boot_ns, TIME),
+	ONE(entity, stamped_real_ns, TIME),
+	ONE(entity, id.stamps.offset_ns, INT),
+	ONE(entity, id.stamps.error_ns, INT),
+	ONE(entity, id.stamps.unusable, UINT),
+	MANY(entity, id.stamps.at_ns, id.stamps.at_ns[0], TIME),
 	MANY(entity, clock_events, clock_events[0], UINT),
 	MANY(entity, health, health[0], UINT, BELOW(HEALTH_BAD + 1)),
 	ONE(entity, processes_live, UINT),
@@ -418,6 +454,8 @@ static const struct column finding_rule_columns[] = {
 static const struct column finding_columns[] = {
 	ONE(finding, rule, UINT, OF(FINDING_RULES), KEY),
 	ONE(finding, active, UINT),
+	ONE(finding, id, UINT),
+	ONE(finding, cause, UINT),
 	ONE(finding, pid, UINT, KEY),
 	ONE(finding, node, TEXT),
 	ONE(finding, device, TEXT, KEY),

@@ -192,7 +192,7 @@ static int find_layout(struct store_reader *reader, int64_t id, const struct sto
 int store_reader_block(struct store_reader *reader, const struct stored_block *stored,
 		       struct block **ret_block)
 {
-	const struct stored_layout *layout;
+	const struct stored_layout *layout = NULL;
 	void *data = NULL;
 	size_t n = 0;
 	int r = find_layout(reader, stored->layout, &layout);

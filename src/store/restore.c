@@ -189,8 +189,10 @@ static int restore_entities(struct restorer *r)
 	s->slot_sources = (uint8_t(*)[GPU_SLOTS])(void *)r->to->rows[STORE_SLOT_SOURCES];
 	s->slot_sources_n = r->n[STORE_SLOT_SOURCES];
 	for (uint32_t i = 0; i < s->entities_n; i++) {
-		const struct entity *e = &s->entities[i];
+		struct entity *e = &s->entities[i];
 
+		e->stamped_boot_ns = store_time_is_sane(e->stamped_boot_ns) ? e->stamped_boot_ns : 0;
+		reading_check_stamps(&e->id.stamps, e->stamped_boot_ns);
 		if (e->mixed > s->slot_sources_n || (e->id.parent != READING_NONE && e->id.parent >= i))
 			return -EBADMSG;
 	}

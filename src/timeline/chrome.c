@@ -131,10 +131,12 @@ static void put_head(struct timeline *t, const struct timeline_event *e, const c
 }
 
 /* The first event with the number begins the arrow; a viewer finds the order by the times. */
-static void put_flow(struct timeline *t, const struct timeline_event *e, struct place place, bool ends)
+static void put_flow(struct timeline *t, const struct timeline_event *e, struct place place, uint64_t flow)
 {
+	bool ends = t->tracks[e->track].kind == TIMELINE_CHILD;
+
 	put_head(t, e, ends ? "f" : "s", place, "launch");
-	strbuf_addf(&t->out, ",\"id\":%" PRIu64 "%s}", e->flow, ends ? ",\"bp\":\"e\"" : "");
+	strbuf_addf(&t->out, ",\"id\":%" PRIu64 "%s}", flow, ends ? ",\"bp\":\"e\"" : "");
 }
 
 static void put_event(struct timeline *t, const struct timeline_event *e)
@@ -159,7 +161,9 @@ static void put_event(struct timeline *t, const struct timeline_event *e)
 	put_args(t, e);
 	strbuf_addc(&t->out, '}');
 	if (e->flow)
-		put_flow(t, e, place, t->tracks[e->track].kind == TIMELINE_CHILD);
+		put_flow(t, e, place, e->flow);
+	if (e->other_flow)
+		put_flow(t, e, place, e->other_flow);
 }
 
 static int chrome_block(struct timeline *t)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <zlib.h>
 
@@ -21,8 +22,11 @@ enum {
 	ARG_MAX = 64,
 	STACK_MAX = SMALL + TIMELINE_STACK_FRAMES * 8, /* a frame's number has 3 bytes at most */
 	EVENT_MAX = SMALL + TIMELINE_ARGS * ARG_MAX,
+	EVENT_HEAD = 128, /* what a packet has before its event */
 	/* With one more event, at most the 512 KB that Perfetto allows, whatever zlib makes of it. */
 	BLOCK_BYTES = 448 << 10,
+	/* Of a time: most are shorter, and where all have one length, all else is at the same distances. */
+	TIME_BYTES = 3,
 	DIMENSIONS_IID =
 		TIMELINE_TEXTS_MAX + 1, /* from here on: of dimensions, by their place in the block */
 };
@@ -244,9 +248,13 @@ static void need_track(struct timeline *t, uint32_t index)
 
 /* ---- events ---- */
 
+_Static_assert(ARG_MAX < 128, "a length of one byte");
+
+/* Its length has one byte, which is written last: to copy each argument would cost more than all else. */
 static uint8_t *put_arg(uint8_t *to, struct timeline *t, const struct timeline_arg *arg)
 {
-	uint8_t part[ARG_MAX], *end = proto_u64(part, ARG_KEY_IID, (uint64_t)arg->key + 1);
+	uint8_t *length = proto_tag(to, EVENT_ARG, PROTO_BYTES),
+		*end = proto_u64(length + 1, ARG_KEY_IID, (uint64_t)arg->key + 1);
 
 	need_key(t, arg->key);
 	switch ((enum timeline_arg_type)arg->type) {
@@ -267,7 +275,8 @@ static uint8_t *put_arg(uint8_t *to, struct timeline *t, const struct timeline_a
 		end = proto_u64(end, ARG_TEXT_IID, need_dimensions(t, arg->value));
 		break;
 	}
-	return proto_bytes(to, EVENT_ARG, part, (size_t)(end - part));
+	*length = (uint8_t)(end - length - 1);
+	return end;
 }
 
 /* Events that come late are before the clock's previous time, which only differences to cannot tell. */
@@ -275,21 +284,34 @@ static uint8_t *put_time(uint8_t *to, unsigned clock, uint64_t *clock_ns, uint64
 {
 	if (time_ns < *clock_ns)
 		return proto_u64(proto_u64(to, PACKET_TIMESTAMP, time_ns), PACKET_CLOCK, CLOCK_MONOTONIC_ID);
-	to = proto_u64(to, PACKET_TIMESTAMP, time_ns - *clock_ns);
+	to = proto_tag(to, PACKET_TIMESTAMP, PROTO_VARINT);
+	to = proto_varint_wide(to, time_ns - *clock_ns, TIME_BYTES);
 	*clock_ns = time_ns;
 	return clock == CLOCK_BEGINS ? to : proto_u64(to, PACKET_CLOCK, clock);
 }
 
-static void add_event(struct perfetto *p, unsigned clock, uint64_t time_ns, const uint8_t *event,
-		      const uint8_t *end)
+/*
+ * Both times of a slice are next to each other, the last of one packet and the first of the next: what
+ * differs is in one place, and what is between these places is as it was in the slice before. There are
+ * EVENT_HEAD bytes of room before @event, for the rest of the packet, and SMALL behind it.
+ */
+static void add_event(struct perfetto *p, unsigned clock, uint64_t time_ns, uint8_t *event, uint8_t *end)
 {
-	uint64_t *clock_ns = clock == CLOCK_BEGINS ? &p->begin_ns : &p->end_ns;
-	uint8_t packet[EVENT_MAX + SMALL], *to = put_time(packet, clock, clock_ns, time_ns);
+	uint8_t head[2 * PROTO_VARINT_MAX], inner[EVENT_HEAD - sizeof(head)], *to = inner, *head_end;
 
+	if (clock == CLOCK_ENDS)
+		to = put_time(to, clock, &p->end_ns, time_ns);
 	to = proto_u64(to, PACKET_SEQUENCE, SEQUENCE);
 	to = proto_u64(to, PACKET_FLAGS, FLAG_NEEDS_STATE);
-	to = proto_bytes(to, PACKET_TRACK_EVENT, event, (size_t)(end - event));
-	add_packet(p, packet, to);
+	to = proto_varint(proto_tag(to, PACKET_TRACK_EVENT, PROTO_BYTES), (uint64_t)(end - event));
+	if (clock == CLOCK_BEGINS)
+		end = put_time(end, clock, &p->begin_ns, time_ns);
+	event -= to - inner;
+	memcpy(event, inner, (size_t)(to - inner));
+	head_end = proto_varint(proto_tag(head, TRACE_PACKET, PROTO_BYTES), (uint64_t)(end - event));
+	event -= head_end - head;
+	memcpy(event, head, (size_t)(head_end - head));
+	strbuf_add(&p->packets, event, (size_t)(end - event));
 }
 
 static void put_event(struct timeline *t, const struct timeline_event *e)
@@ -297,7 +319,8 @@ static void put_event(struct timeline *t, const struct timeline_event *e)
 	static const uint8_t types[] = { [TIMELINE_SLICE] = TYPE_BEGIN,
 					 [TIMELINE_INSTANT] = TYPE_INSTANT,
 					 [TIMELINE_VALUE] = TYPE_COUNTER };
-	uint8_t event[EVENT_MAX], *to = proto_u64(event, EVENT_TYPE, types[e->type]);
+	uint8_t packet[EVENT_HEAD + EVENT_MAX + SMALL], *event = packet + EVENT_HEAD;
+	uint8_t *to = proto_u64(event, EVENT_TYPE, types[e->type]);
 
 	need_track(t, e->track);
 	to = proto_u64(to, EVENT_TRACK, track_uuid(t, e->track));
@@ -316,6 +339,8 @@ static void put_event(struct timeline *t, const struct timeline_event *e)
 	to = proto_u64(to, EVENT_NAME_IID, (uint64_t)e->name + 1);
 	if (e->flow)
 		to = proto_fixed64(to, EVENT_FLOW, e->flow);
+	if (e->other_flow)
+		to = proto_fixed64(to, EVENT_FLOW, e->other_flow);
 	for (unsigned i = 0; i < e->args_n; i++)
 		to = put_arg(to, t, &e->args[i]);
 	add_event(t->state, CLOCK_BEGINS, e->begin_ns, event, to);

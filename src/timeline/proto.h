@@ -21,6 +21,15 @@ static inline uint8_t *proto_varint(uint8_t *to, uint64_t v)
 	return to;
 }
 
+/* Of @bytes at least: readers take the bytes that add nothing. */
+static inline uint8_t *proto_varint_wide(uint8_t *to, uint64_t v, unsigned bytes)
+{
+	for (; bytes > 1 || v >= 0x80; v >>= 7, bytes -= bytes > 1)
+		*to++ = (uint8_t)(v | 0x80);
+	*to++ = (uint8_t)v;
+	return to;
+}
+
 static inline uint8_t *proto_tag(uint8_t *to, unsigned field, enum proto_wire wire)
 {
 	return proto_varint(to, (uint64_t)field << 3 | wire);

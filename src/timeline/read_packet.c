@@ -526,7 +526,10 @@ static void event_number(struct timeline_reader *r, const struct read_sequence *
 			r->read.left_out++;
 		break;
 	case EVENT_FLOW:
-		event->told.flow = field->value;
+		if (event->told.flow)
+			event->told.other_flow = field->value;
+		else
+			event->told.flow = field->value;
 		break;
 	default:
 		break;

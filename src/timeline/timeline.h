@@ -102,7 +102,7 @@ struct timeline_event {
 	uint32_t track, name; /* name: text; not of a value */
 	uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC; end: of slices */
 	uint32_t stack; /* of the call: timeline_stack(); 0: none. In Perfetto's format alone */
-	uint64_t flow; /* events with the same number are joined by arrows; 0: none */
+	uint64_t flow, other_flow; /* events with the same number are joined by arrows; 0: none */
 	double value;
 	struct timeline_arg args[TIMELINE_ARGS];
 };

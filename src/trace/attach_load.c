@@ -196,6 +196,15 @@ static void set_sizes(struct bpf_object *object, bool multi, const struct attach
 	}
 }
 
+/* What the verifier knows as constants (bpf/stack_maps.h). */
+static int set_constants(struct bpf_object *object, const struct attach_config *config)
+{
+	uint32_t takes_stacks = config->stacks;
+
+	return bpf_map__set_initial_value(bpf_object__find_map_by_name(object, ".rodata.stacks"),
+					  &takes_stacks, sizeof(takes_stacks));
+}
+
 static struct bpf_object *open_object(const struct attach_way *way)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "gpusonde");
@@ -231,11 +240,13 @@ int attach_load(struct attach_backend *backend, const struct attach_config *conf
 	object = open_object(backend->way);
 	if (object) {
 		set_sizes(object, backend->way->multi, config);
+		r = set_constants(object, config);
 		program_leave_out(object, "task_switch", !config->python);
 		/* The verifier takes its time with these two, and next to none with the others. */
 		program_leave_out(object, "call_entry", config->only_empty);
 		program_leave_out(object, "call_return", config->only_empty);
-		r = bpf_object__load(object);
+		if (r == 0)
+			r = bpf_object__load(object);
 	}
 	if (!object || r < 0) {
 		r = object ? r : -errno;
@@ -251,19 +262,29 @@ int attach_load(struct attach_backend *backend, const struct attach_config *conf
 	return r;
 }
 
-/* Uses the maps of the first object, except for its constants. */
+/* A constant is as in the first object, but for the salt. */
+static int share_constant(struct bpf_map *map, const struct bpf_object *first, uint32_t salt)
+{
+	size_t n;
+	const void *value =
+		bpf_map__initial_value(bpf_object__find_map_by_name(first, bpf_map__name(map)), &n);
+
+	if (strcmp(bpf_map__name(map), ".rodata.salt") == 0)
+		return bpf_map__set_initial_value(map, &salt, sizeof(salt));
+	return value ? bpf_map__set_initial_value(map, value, n) : -ENOENT;
+}
+
+/* Uses the maps of the first object. */
 static int share_maps(struct attach_backend *backend, struct bpf_object *object, uint32_t salt)
 {
 	struct bpf_map *map;
 
 	bpf_object__for_each_map(map, object)
 	{
-		int r = 0;
+		int r = bpf_map__is_internal(map) ?
+				share_constant(map, backend->programs[0], salt) :
+				bpf_map__reuse_fd(map, attach_map_fd(backend, bpf_map__name(map)));
 
-		if (strcmp(bpf_map__name(map), ".rodata.salt") == 0)
-			r = bpf_map__set_initial_value(map, &salt, sizeof(salt));
-		else if (!bpf_map__is_internal(map))
-			r = bpf_map__reuse_fd(map, attach_map_fd(backend, bpf_map__name(map)));
 		if (r < 0)
 			return r;
 	}

@@ -347,6 +347,8 @@ void trace_engine_end(struct trace_engine *engine)
 	 */
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0 || sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		nanosleep(&moment, NULL);
+	/* There may be events that no collection has seen yet: they are drained before the last one. */
+	engine_events_map(engine);
 }
 
 /* Reads the name from /proc, since the PROCESS event was lost. */
@@ -399,7 +401,7 @@ int trace_engine_collect(struct trace_engine *engine)
 			continue;
 		if (process->no_event)
 			read_name(process);
-		process->incomplete |= engine_incomplete(engine, process);
+		engine_mark(engine, process);
 	}
 	engine_budget(engine);
 	return 0;

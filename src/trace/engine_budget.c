@@ -159,7 +159,7 @@ static void mark_mappers(struct trace_engine *engine)
 		struct sums_process *process = engine->sums.processes[i];
 
 		if (!process->ended)
-			process->incomplete |= engine_incomplete(engine, process);
+			engine_mark(engine, process);
 	}
 }
 

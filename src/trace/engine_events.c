@@ -44,13 +44,13 @@ static struct sums_process *process_seen(struct trace_engine *engine, uint32_t t
 	return process;
 }
 
-/* Notifies sinks now, not at the next collection, since it affects the meaning of the next events. */
-static void notify_incomplete(struct trace_engine *engine, struct sums_process *process, unsigned before)
+void engine_mark(struct trace_engine *engine, struct sums_process *process)
 {
 	process->incomplete |= engine_incomplete(engine, process);
-	if (process->incomplete != before)
+	if (process->incomplete != process->told_incomplete)
 		event_sinks_incomplete(&engine->sinks, process->tgid, process->incarnation,
 				       process->incomplete);
+	process->told_incomplete = process->incomplete;
 }
 
 static void on_process(struct trace_engine *engine, const struct trace_process *event)
@@ -60,8 +60,10 @@ static void on_process(struct trace_engine *engine, const struct trace_process *
 	if (process)
 		take_name(process, event);
 	event_sinks_event(&engine->sinks, &event->header, sizeof(*event));
-	if (process)
-		notify_incomplete(engine, process, 0);
+	if (!process)
+		return;
+	process->told_incomplete = 0;
+	engine_mark(engine, process);
 }
 
 static void on_ended(struct trace_engine *engine, const struct trace_process *event)
@@ -85,7 +87,7 @@ static void on_stat(struct trace_engine *engine, const struct trace_stat_new *ev
 		return;
 	if (sums_call_seen(&engine->sums, process, event->header.call) < 0)
 		engine->reconcile = true; /* out of memory: tries again later */
-	notify_incomplete(engine, process, process->incomplete);
+	engine_mark(engine, process);
 }
 
 /* A stack costs its process something; what is left out of a sample does not. */

@@ -113,6 +113,8 @@ int64_t engine_started_boot_ns(uint32_t tgid);
 void engine_expect(struct trace_engine *engine);
 /* Bits of enum trace_incomplete that follow from the files that the process maps. */
 unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_process *process);
+/* Sets them, and tells sinks at once of new ones, since they affect the meaning of the next events. */
+void engine_mark(struct trace_engine *engine, struct sums_process *process);
 
 /* engine_budget.c */
 void engine_hits(struct sums_process *process, uint16_t call, uint64_t counted, uint64_t nested,

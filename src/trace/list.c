@@ -22,6 +22,10 @@ enum {
 	/* distinct functions for each row of the table of probes; a file with more is taken for invalid */
 	PLACES_PER_PROBE = 8,
 	CODE_RANGES_MAX = 64,
+	/* Steps (list.h), as measured. */
+	STEPS_FUNCTION = 50, /* opening the decoder */
+	STEPS_INSTRUCTION = 4,
+	STEP_CODE_BYTES = 20, /* that are searched, for one step */
 };
 
 struct place {
@@ -46,7 +50,7 @@ struct places {
 	struct hashmap by_offset; /* file offset: index in at[] */
 	struct elf_range code[CODE_RANGES_MAX];
 	size_t code_n;
-	int64_t cpu_end_ns; /* of the analysis, in CPU time of this thread */
+	uint64_t steps_left; /* as elf_limit_steps() has them; the time that they take is bounded so */
 	uint64_t code_left; /* bytes that may still be analysed */
 	const char *stopped; /* why the analysis has ended early; NULL: it has not */
 	uint32_t n;
@@ -368,6 +372,9 @@ static int list_place(struct elf_file *file, struct places *places, const struct
 			r = site_choose(elf_machine(file), code, n, place->address, rules, &listing.site);
 		if (r < 0)
 			return r;
+		elf_take_steps(&places->steps_left,
+			       STEPS_FUNCTION * (1 + (unsigned)__builtin_popcount(place->unsized)) +
+				       n / STEP_CODE_BYTES + STEPS_INSTRUCTION * listing.site.decoded);
 		/* A function of unknown size ends at the latest where the code does. */
 		bool complete = n == size || (place->size == 0 && n < SITE_CODE_MAX);
 
@@ -390,7 +397,7 @@ static void check_bounds(struct places *places)
 {
 	if (places->stopped)
 		return;
-	if (clock_thread_cpu_ns() > places->cpu_end_ns)
+	if (places->steps_left == 0)
 		places->stopped = took_too_long;
 	else if (places->code_left == 0)
 		places->stopped = "the file has more code in probed functions than any library of NVIDIA: "
@@ -461,8 +468,11 @@ int trace_list_sites(int fd, const struct site_query *query,
 	places->libraries = query->libraries;
 	places->users = query->users;
 	places->code_left = TRACE_LIST_CODE_MAX;
-	places->cpu_end_ns = clock_thread_cpu_ns() + TRACE_LIST_CPU_NS;
-	elf_limit_cpu(file, places->cpu_end_ns);
+	places->steps_left = TRACE_LIST_STEPS;
+	elf_limit_steps(file, &places->steps_left);
+	/* What a pattern of the user's takes depends on both texts, and is not counted. */
+	if (query->users)
+		elf_limit_cpu(file, clock_thread_cpu_ns() + TRACE_LIST_CPU_NS);
 	r = elf_entries(file, note, places);
 	if (r == 0 && places->n > 0)
 		r = find_neighbours(file, places);

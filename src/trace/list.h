@@ -27,10 +27,13 @@ struct trace_listing {
 	bool left_to_driver;
 };
 /*
- * Analyses at most TRACE_LIST_CODE_MAX bytes of code, for about TRACE_LIST_CPU_NS of CPU time: entry points
- * that are left then are listed as refused, with that reason. -E2BIG: the file has more probed functions than
- * any library, or so many symbols that none of these was found in time.
+ * Analyses at most TRACE_LIST_CODE_MAX bytes of code, in at most TRACE_LIST_STEPS of some 100 ns: entry
+ * points that are left then are listed as refused, with that reason. Steps are counted, not timed: a machine
+ * that is slow or busy lists the same. -E2BIG: the file has more probed functions than any library, or so
+ * many symbols that none of these was found in time.
  */
+#define TRACE_LIST_STEPS UINT64_C(9000000)
+/* CPU time for reading symbols where the user names functions. */
 #define TRACE_LIST_CPU_NS (INT64_C(900) * 1000 * 1000)
 enum {
 	TRACE_LIST_CODE_MAX = 1 << 20,

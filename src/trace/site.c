@@ -185,6 +185,7 @@ static void scan_prologue(const struct site_machine *m, csh handle, cs_insn *ins
 			no_code(site, "zero bytes where code should be");
 			return;
 		}
+		++*scan->decoded;
 		if (!cs_disasm_iter(handle, &p, &left, &address, insn)) {
 			no_code(site, "bytes that are no instruction: data, or the function ends within one");
 			return;
@@ -257,13 +258,14 @@ int site_choose(uint16_t machine, const uint8_t *code, size_t size, uint64_t add
 		const struct site_rules *rules, struct site *ret_site)
 {
 	const struct site_machine *m = machine_of(machine);
+	struct site site = { .kind = SITE_KIND_OTHER, .class = SITE_REFUSED };
 	struct site_scan scan = {
 		.code = code,
 		.size = MIN(size, (size_t)SITE_CODE_MAX),
 		.address = address,
+		.decoded = &site.decoded,
 		.link_intact = true,
 	};
-	struct site site = { .kind = SITE_KIND_OTHER, .class = SITE_REFUSED };
 	int r = 0;
 
 	if (!m)

@@ -70,6 +70,7 @@ struct site {
 	bool may_return; /* the return address is where the kernel expects it: a return probe works */
 	int32_t stack; /* bytes by which the stack pointer is below its value at entry */
 	uint8_t length; /* of the instruction */
+	uint32_t decoded; /* instructions, until it was chosen or refused; some of them several times */
 	char instruction[64];
 	char reason[160]; /* why it was chosen or refused */
 };

@@ -14,6 +14,7 @@ struct site_scan {
 	uint32_t at; /* offset of the current instruction */
 	bool starts[SITE_SCAN_MAX]; /* an instruction starts at this byte; up to @at */
 	int32_t stack; /* as in struct site */
+	uint32_t *decoded; /* counts instructions */
 	bool link_intact; /* arm64: the link register is as the caller set it */
 };
 

@@ -258,6 +258,7 @@ static bool is_in(const cs_insn *insn, uint8_t group)
 /* The function's instructions, decoded linearly from the entry, each at most once. */
 struct decoding {
 	csh handle;
+	uint32_t *decoded;
 	const uint8_t *p;
 	size_t left;
 	uint64_t end; /* of the last one */
@@ -266,7 +267,7 @@ struct decoding {
 
 static void decoding_init(struct decoding *d, const struct site_scan *scan, csh handle)
 {
-	*d = (struct decoding){ handle, scan->code, scan->size, 0, cs_malloc(handle) };
+	*d = (struct decoding){ handle, scan->decoded, scan->code, scan->size, 0, cs_malloc(handle) };
 }
 
 static void decoding_done(struct decoding *d)
@@ -277,6 +278,7 @@ static void decoding_done(struct decoding *d)
 
 static bool decode_next(struct decoding *d)
 {
+	++*d->decoded;
 	return d->insn && cs_disasm_iter(d->handle, &d->p, &d->left, &d->end, d->insn);
 }
 

@@ -61,6 +61,7 @@ struct sums_process {
 	uint64_t start_boot_ns;
 	char comm[TRACE_COMM];
 	unsigned incomplete; /* enum trace_incomplete; bits are never cleared */
+	unsigned told_incomplete; /* of these, as sinks know it */
 	uint32_t flags; /* enum trace_proc_flag, as written */
 	bool no_event; /* no PROCESS event came: name and start are from /proc, if at all */
 	bool ended, shown;

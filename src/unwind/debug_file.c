@@ -66,7 +66,7 @@ static int read_link(struct elf_file *code, int fd, char name[static NAME_MAX + 
 	    section[0] == '.')
 		return -ENOENT;
 	memcpy(ret_checksum, section + (n & ~(size_t)3) + 4, sizeof(*ret_checksum));
-	snprintf(name, NAME_MAX + 1, "%s", section);
+	memcpy(name, section, n + 1);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "base/macro.h"
 #include "base/text.h"
 
@@ -207,39 +208,12 @@ bool user_probe_has_library(const struct user_probe *probe, const char *path, si
 	return path_n == n || (probe->library[0] != '/' && path[n] == '.');
 }
 
-/*
- * Linear in the name for each star: after a mismatch only the last star takes one more character. fnmatch()
- * may take exponential time, and a user chooses the names.
- */
-static bool glob(const char *pattern, size_t pattern_n, const char *name)
-{
-	const char *end = pattern + pattern_n, *star = NULL, *again = NULL;
-
-	while (*name) {
-		if (pattern < end && *pattern == '*') {
-			star = ++pattern;
-			again = name;
-		} else if (pattern < end && (*pattern == '?' || *pattern == *name)) {
-			pattern++;
-			name++;
-		} else if (star) {
-			pattern = star;
-			name = ++again;
-		} else {
-			return false;
-		}
-	}
-	while (pattern < end && *pattern == '*')
-		pattern++;
-	return pattern == end;
-}
-
 bool user_probe_matches(const struct user_probe *probe, const char *symbol)
 {
 	for (const char *pattern = probe->patterns;; pattern++) {
 		size_t n = strcspn(pattern, ",");
 
-		if (glob(pattern, n, symbol))
+		if (glob_matches(pattern, n, symbol))
 			return true;
 		pattern += n;
 		if (!*pattern)

@@ -12,9 +12,9 @@ int field_list_parse(const char *text, struct field_list *ret_list)
 {
 	ret_list->n = 0;
 	for (;;) {
-		size_t n = strcspn(text, ",");
+		size_t n = strcspn(text, ","), sign = n > 0 && (*text == '+' || *text == '-');
 
-		if (n == 0 || n >= FIELD_NAME_MAX || ret_list->n == FIELDS_MAX)
+		if (n == sign || n >= FIELD_NAME_MAX || ret_list->n == FIELDS_MAX)
 			return -EINVAL;
 		snprintf(ret_list->name[ret_list->n++], FIELD_NAME_MAX, "%.*s", (int)n, text);
 		if (!text[n])

@@ -63,7 +63,7 @@ bool field_order_holds(enum field_test_kind kind, int order);
 
 struct field_test {
 	enum field_test_kind kind;
-	const char *value; /* in the filter's text */
+	size_t value_at; /* in the filter's text, so that a filter can be copied */
 	bool is_number;
 	double number;
 };

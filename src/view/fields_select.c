@@ -78,8 +78,8 @@ static int parse_test(char *text, struct field_filter *filter)
 	sign = field_sign_parse(text + n, &test->kind);
 	if (sign == 0)
 		return -EINVAL;
-	test->value = text + n + sign;
-	test->is_number = field_number_parse(test->value, &test->number, &unit);
+	test->value_at = (size_t)(text + n + sign - filter->text);
+	test->is_number = field_number_parse(text + n + sign, &test->number, &unit);
 	snprintf(filter->names.name[filter->names.n++], FIELD_NAME_MAX, "%.*s", (int)n, text);
 	return 0;
 }
@@ -118,9 +118,10 @@ bool field_order_holds(enum field_test_kind kind, int order)
 }
 
 /* What is not known is equal to null alone, and neither more nor less than anything. */
-static bool test_takes(const struct field_test *test, const json_t *value)
+static bool test_takes(const struct field_filter *filter, const struct field_test *test, const json_t *value)
 {
-	bool null = test->kind != FIELD_HAS && STRV_EQ(test->value, "null"), takes;
+	const char *wanted = filter->text + test->value_at;
+	bool null = test->kind != FIELD_HAS && STRV_EQ(wanted, "null"), takes;
 	struct strbuf text;
 
 	if (!value || null) {
@@ -137,19 +138,20 @@ static bool test_takes(const struct field_test *test, const json_t *value)
 	strbuf_init(&text, 0);
 	field_add_text(value, &text);
 	if (test->kind == FIELD_HAS)
-		takes = text.data && strcasestr(text.data, test->value);
+		takes = text.data && strcasestr(text.data, wanted);
 	else
-		takes = field_order_holds(test->kind, strcmp(text.data ? text.data : "", test->value));
+		takes = field_order_holds(test->kind, strcmp(text.data ? text.data : "", wanted));
 	strbuf_done(&text);
 	return takes;
 }
 
-static bool is_misfit(const struct field_test *test, const char *name, const json_t *rows)
+static bool is_misfit(const struct field_filter *filter, const struct field_test *test, const char *name,
+		      const json_t *rows)
 {
 	const json_t *row;
 	size_t i;
 
-	if (test->is_number || test->kind == FIELD_HAS || STRV_EQ(test->value, "null"))
+	if (test->is_number || test->kind == FIELD_HAS || STRV_EQ(filter->text + test->value_at, "null"))
 		return false;
 	json_array_foreach(rows, i, row) {
 		if (json_is_number(field_of(row, name)))
@@ -161,7 +163,7 @@ static bool is_misfit(const struct field_test *test, const char *name, const jso
 const char *field_filter_misfit(const struct field_filter *filter, const json_t *rows)
 {
 	for (unsigned i = 0; i < filter->names.n; i++)
-		if (is_misfit(&filter->test[i], filter->names.name[i], rows))
+		if (is_misfit(filter, &filter->test[i], filter->names.name[i], rows))
 			return filter->names.name[i];
 	return NULL;
 }
@@ -169,7 +171,7 @@ const char *field_filter_misfit(const struct field_filter *filter, const json_t 
 bool field_filter_takes(const struct field_filter *filter, const json_t *row)
 {
 	for (unsigned i = 0; i < filter->names.n; i++)
-		if (!test_takes(&filter->test[i], field_of(row, filter->names.name[i])))
+		if (!test_takes(filter, &filter->test[i], field_of(row, filter->names.name[i])))
 			return false;
 	return true;
 }

@@ -10,6 +10,9 @@ enum { FINDING_VALUE_TEXT = 64 };
 /* "12.0 %", "3.4 ms", ...: the value with its unit. */
 void finding_value_text(const struct finding_value *value, char text[static FINDING_VALUE_TEXT]);
 
+/* What a member of the evidence is in JSON, where its name says the unit: "slowest_seconds". */
+struct finding_value finding_value_of(const char *member, double value);
+
 /* A paragraph for each finding, then which rules could not be judged. 0, or -ENOMEM/-E2BIG. */
 int text_findings(const struct findings *findings, const struct table_options *options, struct strbuf *out);
 /* An object: findings, rules. 0, or -ENOMEM/-E2BIG. */

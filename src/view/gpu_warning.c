@@ -106,14 +106,17 @@ static bool too_hot(const struct entity *gpu, struct gpu_warning *warning)
 	return true;
 }
 
-/* What decides the state comes first. */
 bool gpu_warning(const struct entity *gpu, unsigned i, struct gpu_warning *ret_warning)
 {
-	static bool (*const checks[])(const struct entity *gpu, struct gpu_warning *warning) = {
-		recovery, rows_failed, too_hot, rows_pending, pages_pending, links_down,
+	static bool (*const checks[GPU_WARNINGS])(const struct entity *gpu, struct gpu_warning *warning) = {
+		[GPU_WARNING_RECOVERY] = recovery,
+		[GPU_WARNING_ROWS_FAILED] = rows_failed,
+		[GPU_WARNING_HEAT] = too_hot,
+		[GPU_WARNING_ROWS_PENDING] = rows_pending,
+		[GPU_WARNING_PAGES_PENDING] = pages_pending,
+		[GPU_WARNING_LINKS] = links_down,
 	};
 
-	_Static_assert(ARRAY_SIZE(checks) == GPU_WARNINGS, "the header says how many");
 	*ret_warning = (struct gpu_warning){ 0 };
 	/* A GPU that is gone is reported as such. */
 	return gpu->present && checks[i](gpu, ret_warning);

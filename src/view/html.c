@@ -70,7 +70,7 @@ static int add_section(const struct snapshot *s, const char *title,
 	return table(s, &html, out);
 }
 
-int view_html(const struct snapshot *s, struct strbuf *out)
+int view_html(const struct snapshot *s, const char *banner, struct strbuf *out)
 {
 	int r;
 
@@ -78,8 +78,13 @@ int view_html(const struct snapshot *s, struct strbuf *out)
 		    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 		    "<meta http-equiv=\"refresh\" content=\"5\">\n<title>gpusonde</title>\n"
-		    "<link rel=\"stylesheet\" href=\"page/style.css\">\n</head>\n<body class=\"plain\">\n"
-		    "<h1>gpusonde on ");
+		    "<link rel=\"stylesheet\" href=\"page/style.css\">\n</head>\n<body class=\"plain\">\n");
+	if (banner) {
+		strbuf_adds(out, "<p class=\"banner\" role=\"alert\">");
+		add_escaped(out, banner);
+		strbuf_adds(out, "</p>\n");
+	}
+	strbuf_adds(out, "<h1>gpusonde on ");
 	add_escaped(out, s->hostname);
 	strbuf_adds(out, "</h1>\n");
 	r = add_section(s, "GPUs", table_gpus, out);

@@ -232,18 +232,25 @@ static const json_t *row_member(const json_t *object, const struct json_rows *ro
 	return m->label2 ? json_object_get(member, m->value2) : member;
 }
 
-static void read_row(const json_t *object, const struct json_rows *rows, const struct metric *m, double *v,
-		     uint8_t *p)
+/* The members that json_add_rows() adds beside the rows; NULL: nothing is in it. */
+struct row_notes {
+	const json_t *unavailable, *estimated;
+};
+
+static void read_row(const json_t *object, const struct json_rows *rows, const struct metric *m,
+		     const struct row_notes *notes, double *v, uint8_t *p)
 {
 	const json_t *member = row_member(object, rows, m);
-	char name[NAME_MAX_LEN];
-	bool estimated;
-	uint8_t reason;
+	char name[NAME_MAX_LEN] = "";
+	bool estimated = false;
+	uint8_t reason = PRESENCE_ABSENT;
 
-	row_name(rows, m, name);
-	reason = presence_named(
-		json_string_value(json_object_get(json_object_get(object, "unavailable"), name)));
-	estimated = is_listed(json_object_get(object, "estimated"), name);
+	if ((member && notes->estimated) || notes->unavailable)
+		row_name(rows, m, name);
+	if (notes->unavailable)
+		reason = presence_named(json_string_value(json_object_get(notes->unavailable, name)));
+	if (member && notes->estimated)
+		estimated = is_listed(notes->estimated, name);
 	for (unsigned k = 0; k < m->count; k++) {
 		const json_t *value = m->index ? json_array_get(member, k) : member;
 		bool known = json_is_number(value);
@@ -257,8 +264,13 @@ static void read_row(const json_t *object, const struct json_rows *rows, const s
 
 void json_read_rows(const json_t *object, const struct json_rows *rows, double *v, uint8_t *p)
 {
+	const json_t *unavailable = json_object_get(object, "unavailable");
+	const json_t *estimated = json_object_get(object, "estimated");
+	const struct row_notes notes = { .unavailable = json_object_size(unavailable) ? unavailable : NULL,
+					 .estimated = json_array_size(estimated) ? estimated : NULL };
+
 	for (unsigned i = 0; i < rows->n; i++)
-		read_row(object, rows, &rows->rows[i], v, p);
+		read_row(object, rows, &rows->rows[i], &notes, v, p);
 }
 
 json_t *view_json(const struct snapshot *snapshot, unsigned sections)

@@ -102,6 +102,8 @@ void json_place(struct json_maker *j, json_t *object, uint16_t entity);
 json_t *json_gpus(struct json_maker *j);
 json_t *json_processes(struct json_maker *j);
 json_t *json_node(struct json_maker *j);
+/* The inverse of its member `topology`. */
+void json_read_topology(const json_t *pairs, struct snapshot *s);
 json_t *json_allocations(struct json_maker *j);
 /* Members `events` and `events_left_out` of the document. */
 void json_add_events(struct json_maker *j, json_t *document);

@@ -36,16 +36,29 @@ static bool ends_in(const char *name, const char *suffix)
 	return n >= end && strcmp(name + n - end, suffix) == 0;
 }
 
+static const char *const suffixes[UNIT_MAX] = {
+	[UNIT_BYTES] = "_bytes",     [UNIT_BYTES_PER_SECOND] = "_bytes_per_second",
+	[UNIT_SECONDS] = "_seconds", [UNIT_WATTS] = "_watts",
+	[UNIT_HERTZ] = "_hertz",
+};
+
+struct finding_value finding_value_of(const char *member, double value)
+{
+	struct finding_value v = { .name = member, .unit = UNIT_NONE, .value = value };
+
+	if (ends_in(member, "_share") || ends_in(member, "_ratio"))
+		v.unit = UNIT_RATIO;
+	for (unsigned unit = 0; unit < UNIT_MAX; unit++)
+		if (suffixes[unit] && ends_in(member, suffixes[unit]))
+			v.unit = (enum metric_unit)unit;
+	return v;
+}
+
 json_t *json_finding_values(struct json_maker *j, const struct finding *f)
 {
 	json_t *object = json_object();
 
 	for (uint32_t i = 0; i < f->values_n; i++) {
-		static const char *const suffixes[UNIT_MAX] = {
-			[UNIT_BYTES] = "_bytes",     [UNIT_BYTES_PER_SECOND] = "_bytes_per_second",
-			[UNIT_SECONDS] = "_seconds", [UNIT_WATTS] = "_watts",
-			[UNIT_HERTZ] = "_hertz",
-		};
 		const char *suffix = suffixes[f->values[i].unit];
 		char name[96];
 
@@ -90,12 +103,27 @@ static json_t *json_stacks(struct json_maker *j, const struct findings *findings
 	return list;
 }
 
+/* Ids of those that it explains. */
+static json_t *json_symptoms(struct json_maker *j, const struct findings *findings, const struct finding *f)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < findings->n; i++)
+		if (finding_is_symptom(&findings->list[i], f))
+			json_push(j, list, json_count(findings->list[i].id));
+	return list;
+}
+
 static json_t *json_finding(struct json_maker *j, const struct findings *findings, const struct finding *f)
 {
 	const struct finding_rule *rule = &findings->rules[f->rule];
+	const struct finding *cause = finding_cause(findings, f);
 	json_t *object = json_object();
 
 	json_put(j, object, "finding", json_string(rule->name));
+	json_put(j, object, "id", json_positive_or_null(f->id));
+	json_put(j, object, "caused_by", json_positive_or_null(cause ? cause->id : 0));
+	json_put(j, object, "symptoms", json_symptoms(j, findings, f));
 	json_put(j, object, "title", json_string(rule->title));
 	json_put(j, object, "active", json_boolean(f->active));
 	json_put(j, object, "node", json_text_or_null(f->node));

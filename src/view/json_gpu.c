@@ -64,6 +64,28 @@ static void add_state(struct json_maker *j, json_t *object, const struct entity 
 	json_put(j, object, "warnings", warnings_of(j, e));
 }
 
+/* How the driver's clock goes, and how old by it numbers were when the newest reading ended. */
+static json_t *driver_clock(struct json_maker *j, const struct entity *e)
+{
+	const struct reading_stamps *stamps = &e->id.stamps;
+	json_t *object, *ages;
+
+	if (!stamps->error_ns)
+		return json_null();
+	object = json_object();
+	ages = json_object();
+	json_put(j, object, "ahead_seconds", json_number((double)stamps->offset_ns * 1e-9));
+	json_put(j, object, "error_seconds", json_number((double)stamps->error_ns * 1e-9));
+	json_put(j, object, "usable", json_boolean(!stamps->unusable));
+	for (unsigned i = 0; i < STAMPED_METRICS; i++)
+		json_put(j, ages, stamped_rows[i].name,
+			 stamps->at_ns[i] ?
+				 json_number((double)(e->stamped_boot_ns - stamps->at_ns[i]) * 1e-9) :
+				 json_null());
+	json_put(j, object, "age_seconds", ages);
+	return object;
+}
+
 static void add_numbers(struct json_maker *j, json_t *object, const struct entity *e)
 {
 	const struct json_rows rows = {
@@ -132,6 +154,7 @@ static json_t *json_gpu(struct json_maker *j, uint32_t i)
 	json_put(j, object, "minor", json_unsigned_or_null(id->minor));
 	json_put(j, object, "numa_node", id->numa_node >= 0 ? json_integer(id->numa_node) : json_null());
 	add_state(j, object, &s->entities[i]);
+	json_put(j, object, "driver_clock", driver_clock(j, &s->entities[i]));
 	add_numbers(j, object, &s->entities[i]);
 	for (uint32_t k = 0; k < s->entities_n; k++)
 		if (s->entities[k].id.parent == i && entity_shown(&s->entities[k]))

@@ -74,6 +74,7 @@ int json_gpu_times(const struct gpu_times *times, struct strbuf *out)
 	json_put(&j, object, "left_out", json_count(times->left_out));
 	json_put(&j, object, "refused", json_count(times->refused));
 	json_put(&j, object, "lost", json_count(times->lost));
+	json_put(&j, object, "dropped", json_count(times->dropped));
 	return json_finish(&j, object, 0, out);
 }
 

@@ -3,8 +3,11 @@
 
 #include "base/macro.h"
 #include "config.h"
+#include "view/json_host.h"
+#include "view/json_server.h"
 #include "view/names.h"
 #include "view/shown.h"
+#include "view/snapshot_values.h"
 
 void json_place(struct json_maker *j, json_t *object, uint16_t entity)
 {
@@ -182,6 +185,25 @@ static json_t *json_topology(struct json_maker *j)
 	return pairs;
 }
 
+void json_read_topology(const json_t *pairs, struct snapshot *s)
+{
+	json_t *pair;
+	size_t i;
+
+	json_array_foreach(pairs, i, pair) {
+		uint32_t a = read_u32(pair, "a", UINT32_MAX), b = read_u32(pair, "b", UINT32_MAX);
+		const char *link = json_string_value(json_object_get(pair, "link"));
+		uint8_t level = 0, nvlinks = 0;
+
+		if (a >= b || b >= READING_TOPOLOGY_MAX)
+			continue;
+		link_parse(link ? link : "", &level, &nvlinks);
+		s->topology[a][b] = s->topology[b][a] = level;
+		s->topology_nvlinks[a][b] = s->topology_nvlinks[b][a] = nvlinks;
+		s->topology_n = MAX(s->topology_n, b + 1);
+	}
+}
+
 static json_t *json_rejected(struct json_maker *j)
 {
 	json_t *object = json_object();
@@ -230,6 +252,8 @@ json_t *json_node(struct json_maker *j)
 	json_put(j, node, "tags", json_tags(j));
 	json_put(j, node, "topology", json_topology(j));
 	json_put(j, node, "workloads", json_workloads(j));
+	json_put(j, node, "host", json_host(j));
+	json_put(j, node, "inference", json_inference(j));
 	json_put(j, node, "agent", json_agent(j));
 	json_put(j, node, "rejected", json_rejected(j));
 	return node;

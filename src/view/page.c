@@ -113,13 +113,20 @@ static void open_family(struct page *page)
 	}
 }
 
+void page_add_spelt(struct strbuf *out, uint32_t c)
+{
+	strbuf_addf(out, c < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)c);
+}
+
 /*
  * The format has no escape for control characters, which would reach whoever reads the page in a terminal. So
  * they are spelt: a label's value has the four characters \x1b for one, or the six \u202e.
  */
 static void add_spelt(struct strbuf *out, uint32_t c)
 {
-	strbuf_addf(out, c < 0x100 ? "\\\\x%02x" : "\\\\u%04x", (unsigned)c);
+	/* Of the label's value, in which the page escapes the backslash. */
+	strbuf_addc(out, '\\');
+	page_add_spelt(out, c);
 }
 
 static size_t plain_bytes(const char *value)
@@ -154,22 +161,26 @@ static void add_escaped(struct strbuf *out, const char *value)
 	}
 }
 
+const char *page_valid_value(const char *value, char room[static LABEL_VALUE_MAX])
+{
+	size_t n = strlen(value);
+
+	if (utf8_valid(value, n))
+		return value;
+	n = MIN(n, (size_t)LABEL_VALUE_MAX - 1);
+	memcpy(room, value, n);
+	room[n] = '\0';
+	utf8_sanitize(room);
+	return room;
+}
+
 static void add_label(struct strbuf *out, const struct label *label)
 {
-	char clean[LABEL_VALUE_MAX];
-	const char *value = label->value;
-	size_t n = strlen(value);
+	char room[LABEL_VALUE_MAX];
 
 	strbuf_adds(out, label->name);
 	strbuf_add(out, "=\"", 2);
-	if (!utf8_valid(value, n)) {
-		n = MIN(n, sizeof(clean) - 1);
-		memcpy(clean, value, n);
-		clean[n] = '\0';
-		utf8_sanitize(clean);
-		value = clean;
-	}
-	add_escaped(out, value);
+	add_escaped(out, page_valid_value(label->value, room));
 	strbuf_addc(out, '"');
 }
 

@@ -42,7 +42,12 @@ void page_series(struct page *page, const struct series *series);
  */
 void page_labels(struct page *page, const struct label_set *const *sets, unsigned n);
 
+/* A character that does something to a terminal, as pages spell it: \x1b. */
+void page_add_spelt(struct strbuf *out, uint32_t c);
+
 /* Ends the page; 0, or -E2BIG/-ENOMEM if a buffer failed. */
 int page_end(struct page *page);
 
 enum { LABEL_VALUE_MAX = 512 }; /* longer invalid text is cut; the texts of snapshots are shorter */
+/* @value, or what is made of it in @room if it is not UTF-8. */
+const char *page_valid_value(const char *value, char room[static LABEL_VALUE_MAX]);

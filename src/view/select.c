@@ -74,7 +74,7 @@ static bool is_of_user(const json_t *process, uint32_t uid)
 	return json_is_integer(number) && json_integer_value(number) == uid;
 }
 
-static bool is_selected(const json_t *process, const struct selection *selection)
+bool selection_has(const json_t *process, const struct selection *selection)
 {
 	return (!selection->pod || is_of_pod(process, selection->pod)) &&
 	       (!selection->container || is_of_container(process, selection->container)) &&
@@ -86,7 +86,7 @@ static bool is_selected(const json_t *process, const struct selection *selection
 static void remove_others(json_t *processes, const struct selection *selection)
 {
 	for (size_t i = json_array_size(processes); i-- > 0;)
-		if (!is_selected(json_array_get(processes, i), selection))
+		if (!selection_has(json_array_get(processes, i), selection))
 			json_array_remove(processes, i);
 }
 

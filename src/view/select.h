@@ -20,6 +20,9 @@ struct selection {
 
 #define JOB_CLAIMED "claimed:"
 
+/* Whether the row of a process is wanted. */
+bool selection_has(const json_t *process, const struct selection *selection);
+
 /*
  * Removes what does not match from `processes`, `traced`, `allocations` and `node.workloads` (all of these,
  * if a user is selected: what ended processes did is not known by user).

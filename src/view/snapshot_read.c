@@ -10,8 +10,10 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "view/json.h"
+#include "view/json_host.h"
+#include "view/json_server.h"
 #include "view/names.h"
+#include "view/snapshot_read_clock.h"
 #include "view/snapshot_read_job.h"
 #include "view/shown.h"
 #include "view/snapshot_values.h"
@@ -42,15 +44,36 @@ struct reader {
 
 /* ---- GPUs ---- */
 
+/* The list with room for one more, which is zero; NULL: it is as long as an agent's, or out of memory. */
+static void *with_room(struct reader *reader, void *list, uint32_t n, uint32_t *cap, uint32_t max,
+		       size_t size)
+{
+	uint32_t wanted = MIN(MAX(2 * *cap, 8u), max);
+	char *larger;
+
+	if (n < *cap)
+		return list;
+	larger = n < max ? reallocarray(list, wanted, size) : NULL;
+	if (!larger) {
+		reader->error = n < max ? -ENOMEM : -E2BIG;
+		return NULL;
+	}
+	memset(larger + n * size, 0, (wanted - n) * size);
+	*cap = wanted;
+	return larger;
+}
+
+/* Those before may move. */
 static struct entity *add_entity(struct reader *reader)
 {
 	struct snapshot *s = reader->s;
-	struct entity *e;
+	struct entity *list = with_room(reader, s->entities, s->entities_n, &reader->entities_cap,
+					READING_ENTITIES_MAX, sizeof(*list)),
+		      *e;
 
-	if (s->entities_n >= reader->entities_cap) {
-		reader->error = -E2BIG;
+	if (!list)
 		return NULL;
-	}
+	s->entities = list;
 	e = &s->entities[s->entities_n++];
 	e->id.parent = READING_NONE;
 	e->id.gi = e->id.ci = e->id.minor = UINT32_MAX;
@@ -58,11 +81,9 @@ static struct entity *add_entity(struct reader *reader)
 	return e;
 }
 
-static uint8_t read_health(const json_t *unhealthy)
+static uint8_t read_health(const json_t *bad)
 {
-	if (!json_is_boolean(unhealthy))
-		return HEALTH_UNKNOWN;
-	return json_is_true(unhealthy) ? HEALTH_BAD : HEALTH_GOOD;
+	return !json_is_boolean(bad) ? HEALTH_UNKNOWN : json_is_true(bad) ? HEALTH_BAD : HEALTH_GOOD;
 }
 
 static uint32_t read_sources(const json_t *names)
@@ -116,14 +137,14 @@ static void read_instance(struct reader *reader, uint32_t parent, const json_t *
 static void read_xid(struct reader *reader, uint32_t entity, const json_t *object)
 {
 	struct snapshot *s = reader->s;
-	struct xid *xid;
+	struct xid *xid, *list;
 
 	if (!json_is_object(object))
 		return;
-	if (s->xids_n >= reader->xids_cap) {
-		reader->error = -E2BIG;
+	list = with_room(reader, s->xids, s->xids_n, &reader->xids_cap, XIDS_MAX, sizeof(*list));
+	if (!list)
 		return;
-	}
+	s->xids = list;
 	xid = &s->xids[s->xids_n++];
 	memcpy(xid->pci_bus_id, s->entities[entity].id.pci_bus_id, sizeof(xid->pci_bus_id));
 	xid->entity = (uint16_t)entity;
@@ -152,6 +173,7 @@ static void read_gpu(struct reader *reader, const json_t *object)
 	e->id.minor = read_u32(object, "minor", UINT32_MAX);
 	e->id.numa_node = (int32_t)read_u32(object, "numa_node", UINT32_MAX);
 	read_state(reader, e, object);
+	snapshot_read_clock(e, json_object_get(object, "driver_clock"));
 	json_array_foreach(json_object_get(object, "mig"), i, member)
 		read_instance(reader, index, member);
 	json_array_foreach(json_object_get(object, "xids"), i, member)
@@ -571,25 +593,6 @@ static void read_processes(struct reader *reader, const json_t *document)
 
 /* ---- the node ---- */
 
-static void read_topology(struct snapshot *s, const json_t *pairs)
-{
-	json_t *pair;
-	size_t i;
-
-	json_array_foreach(pairs, i, pair) {
-		uint32_t a = read_u32(pair, "a", UINT32_MAX), b = read_u32(pair, "b", UINT32_MAX);
-		const char *link = json_string_value(json_object_get(pair, "link"));
-		uint8_t level = 0, nvlinks = 0;
-
-		if (a >= b || b >= READING_TOPOLOGY_MAX)
-			continue;
-		link_parse(link ? link : "", &level, &nvlinks);
-		s->topology[a][b] = s->topology[b][a] = level;
-		s->topology_nvlinks[a][b] = s->topology_nvlinks[b][a] = nvlinks;
-		s->topology_n = MAX(s->topology_n, b + 1);
-	}
-}
-
 static void read_rejected(struct snapshot *s, const json_t *object)
 {
 	if (json_object_size(object) > REJECTED_LOOK_MAX)
@@ -664,7 +667,9 @@ static void read_node(struct reader *reader, const json_t *document)
 	s->gpus_unidentified = read_u32(json_object_get(node, "gpus"), "unidentified", 0);
 	if (s->gpus_unidentified > 0)
 		s->gpus_unidentified += read_u32(json_object_get(node, "gpus"), "absent", 0);
-	read_topology(s, json_object_get(node, "topology"));
+	json_read_topology(json_object_get(node, "topology"), s);
+	json_read_host(json_object_get(node, "host"), &s->host);
+	json_read_inference(json_object_get(node, "inference"), s);
 	READ_TEXT(s->agent_version, agent, "version");
 	read_rows(agent, agent_metrics, AGENT_METRICS, NULL, NULL, s->agent, s->agent_p);
 	read_rejected(s, json_object_get(node, "rejected"));
@@ -712,18 +717,13 @@ static int allocate_arrays(struct reader *reader, const json_t *document)
 			       &allocations);
 	if (r < 0)
 		return r;
-	reader->entities_cap = READING_ENTITIES_MAX;
-	reader->xids_cap = XIDS_MAX;
 	reader->workloads_cap = workloads + processes;
-	s->entities = calloc(reader->entities_cap, sizeof(*s->entities));
 	s->processes = calloc(processes + 1, sizeof(*s->processes));
 	s->workloads = calloc(reader->workloads_cap + 1, sizeof(*s->workloads));
 	s->jobs = calloc(reader->workloads_cap + 1, sizeof(*s->jobs));
 	s->owners = owners_new(reader->workloads_cap + traced, &reader->owners);
-	s->xids = calloc(reader->xids_cap, sizeof(*s->xids));
 	s->allocated = calloc(allocations + 1, sizeof(*s->allocated));
-	if (!s->allocated || !s->entities || !s->processes || !s->workloads || !s->owners || !s->jobs ||
-	    !s->xids)
+	if (!s->allocated || !s->processes || !s->workloads || !s->owners || !s->jobs)
 		return -ENOMEM;
 	if (!json_is_array(json_object_get(document, "traced")))
 		return 0;

@@ -210,7 +210,7 @@ int table_gpus(const struct snapshot *s, const struct table_options *options, st
 
 	table_simulated(s, options, out);
 	if (s->entities_n == 0) {
-		table_nothing(s, "GPUs", options, out);
+		table_nothing(s, options->selected ? "GPUs that match" : "GPUs", options, out);
 		table_unrecognised(s, options, out);
 		return 0;
 	}

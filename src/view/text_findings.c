@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -39,7 +40,10 @@ void finding_value_text(const struct finding_value *value, char text[static FIND
 		snprintf(text, FINDING_VALUE_TEXT, "%.0f W", v);
 		break;
 	default:
-		snprintf(text, FINDING_VALUE_TEXT, "%.6g", v);
+		if (fabs(v) < 1e12)
+			snprintf(text, FINDING_VALUE_TEXT, "%.*f", v == floor(v) ? 0 : v < 10 ? 2 : 1, v);
+		else
+			snprintf(text, FINDING_VALUE_TEXT, "%.6g", v);
 	}
 }
 
@@ -56,14 +60,15 @@ static void add_words(struct strbuf *line, const struct findings *findings, uint
 }
 
 /* "copy_bound: threads wait for ... (node1, PID 7, GPU 0, confidence 95 %)" */
-static void put_head(const struct findings *findings, const struct finding *f,
+static void put_head(const struct findings *findings, const struct finding *f, const char *indent,
 		     const struct table_options *options, struct strbuf *out)
 {
 	const struct finding_rule *rule = &findings->rules[f->rule];
 	struct strbuf line;
 
 	strbuf_init(&line, 0);
-	strbuf_addf(&line, "%s: %s%s%s (", rule->name, rule->title, f->subject[0] ? ": " : "", f->subject);
+	strbuf_addf(&line, "%s%s: %s%s%s (", indent, rule->name, rule->title, f->subject[0] ? ": " : "",
+		    f->subject);
 	if (f->node[0])
 		strbuf_addf(&line, "%s, ", f->node);
 	if (f->pid)
@@ -77,13 +82,14 @@ static void put_head(const struct findings *findings, const struct finding *f,
 	strbuf_done(&line);
 }
 
-static void put_evidence(const struct finding *f, const struct table_options *options, struct strbuf *out)
+static void put_evidence(const struct finding *f, const char *indent, const struct table_options *options,
+			 struct strbuf *out)
 {
 	char value[FINDING_VALUE_TEXT];
 	struct strbuf line;
 
 	strbuf_init(&line, 0);
-	strbuf_adds(&line, "  evidence: ");
+	strbuf_addf(&line, "%sevidence: ", indent);
 	for (uint32_t i = 0; i < f->values_n; i++) {
 		finding_value_text(&f->values[i], value);
 		strbuf_addf(&line, "%s%s %s", i > 0 ? ", " : "", f->values[i].name, value);
@@ -93,12 +99,35 @@ static void put_evidence(const struct finding *f, const struct table_options *op
 	strbuf_done(&line);
 }
 
-static void put_place(const struct finding *f, const struct table_options *options, struct strbuf *out)
+/* Those that follow from it, in a line each: what to do is the cause's. */
+static void put_symptoms(const struct findings *findings, const struct finding *cause,
+			 const struct table_options *options, struct strbuf *out)
 {
-	char text[200];
+	uint32_t n = 0;
 
-	snprintf(text, sizeof(text), "  timeline: %.6f s to %.6f s%s", (double)f->begin_ns / NSEC_PER_SEC,
-		 (double)f->end_ns / NSEC_PER_SEC,
+	for (uint32_t i = 0; i < findings->n; i++) {
+		const struct finding *f = &findings->list[i];
+
+		if (!finding_is_symptom(f, cause))
+			continue;
+		if (n++ == 0)
+			table_line(options, out, COLOUR_NONE, "  explains these, its symptoms:");
+		put_head(findings, f, "    ", options, out);
+		put_evidence(f, "      ", options, out);
+	}
+}
+
+static void put_place(const struct findings *findings, const struct finding *f,
+		      const struct table_options *options, struct strbuf *out)
+{
+	bool known = findings->real_offset_ns != 0;
+	char text[200], date[32] = "";
+
+	if (known)
+		format_rfc3339((int64_t)f->begin_ns + findings->real_offset_ns, date);
+
+	snprintf(text, sizeof(text), "  timeline: %.6f s to %.6f s%s%s%s", (double)f->begin_ns / NSEC_PER_SEC,
+		 (double)f->end_ns / NSEC_PER_SEC, known ? ", from " : "", date,
 		 f->pid       ? ", at the process" :
 		 f->device[0] ? ", at the GPU" :
 				"");
@@ -135,9 +164,9 @@ static void put_finding(const struct findings *findings, const struct finding *f
 {
 	struct strbuf line;
 
-	put_head(findings, f, options, out);
-	put_evidence(f, options, out);
-	put_place(f, options, out);
+	put_head(findings, f, "", options, out);
+	put_evidence(f, "  ", options, out);
+	put_place(findings, f, options, out);
 	put_stacks(findings, f, options, out);
 	strbuf_init(&line, 0);
 	if (f->without) {
@@ -148,6 +177,7 @@ static void put_finding(const struct findings *findings, const struct finding *f
 	}
 	strbuf_addf(&line, "  remedy: %s", findings->rules[f->rule].remedy);
 	table_line(options, out, COLOUR_NONE, line.data);
+	put_symptoms(findings, f, options, out);
 	strbuf_addc(out, '\n');
 	strbuf_done(&line);
 }
@@ -178,7 +208,8 @@ int text_findings(const struct findings *findings, const struct table_options *o
 	char text[160];
 
 	for (uint32_t i = 0; i < findings->n; i++)
-		put_finding(findings, &findings->list[i], options, out);
+		if (!finding_cause(findings, &findings->list[i]))
+			put_finding(findings, &findings->list[i], options, out);
 	if (findings->n == 0)
 		table_line(options, out, COLOUR_GOOD,
 			   findings->events > 0 ? "Nothing was found by the rules that could be judged." :

@@ -21,7 +21,15 @@ enum exposition { EXPOSITION_PROMETHEUS, EXPOSITION_OPENMETRICS, EXPOSITIONS };
 enum exposition exposition_negotiate(const char *accept);
 const char *exposition_content_type(enum exposition format);
 
-int view_prometheus(const struct snapshot *snapshot, enum exposition format, struct strbuf *out);
+/* @families: those of this list (base/glob.h) only; NULL: all. */
+int view_prometheus(const struct snapshot *snapshot, enum exposition format, const char *families,
+		    struct strbuf *out);
+
+/*
+ * The same as a page of samples (samples/page.h) in a file in memory: a descriptor, the caller's, and its
+ * size; or -errno.
+ */
+int view_samples(const struct snapshot *snapshot, const char *families, uint32_t *ret_bytes);
 
 /* The DCGM exporter's page. */
 int view_dcgm(const struct snapshot *snapshot, const struct dcgm_style *style, enum exposition format,
@@ -80,14 +88,24 @@ struct table_options {
 };
 /* Temperature from which a GPU is highlighted; not an alarm. */
 enum { GPU_WARM_CELSIUS = 85 };
-enum { GPU_WARNINGS = 6, GPU_WARNING_MAX = 160 };
+enum { GPU_WARNING_MAX = 160 };
+/* What decides the state comes first. */
+enum gpu_warning_kind {
+	GPU_WARNING_RECOVERY, /* the driver asks for a reset or reboot */
+	GPU_WARNING_ROWS_FAILED,
+	GPU_WARNING_HEAT,
+	GPU_WARNING_ROWS_PENDING,
+	GPU_WARNING_PAGES_PENDING,
+	GPU_WARNING_LINKS,
+	GPU_WARNINGS
+};
 struct gpu_warning {
 	const char *state; /* one word, for a column */
 	bool severe; /* the GPU should not be used as it is */
 	char text[GPU_WARNING_MAX]; /* what is wrong and what should be done */
 };
 /*
- * The i-th of GPU_WARNINGS checks of a GPU: heat, memory repair, links. Returns false if there is nothing to
+ * The i-th of GPU_WARNINGS checks of a GPU (enum gpu_warning_kind). Returns false if there is nothing to
  * warn of or the state is unknown. The first that returns true has the GPU's state.
  */
 bool gpu_warning(const struct entity *gpu, unsigned i, struct gpu_warning *ret_warning);
@@ -116,8 +134,8 @@ int table_groups(const struct snapshot *snapshot, enum group_by by, const struct
  */
 int json_groups(const struct snapshot *snapshot, enum group_by by, json_t *document, struct strbuf *out);
 int table_node(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
-/* These tables of GPUs, processes and the node as one HTML document. */
-int view_html(const struct snapshot *snapshot, struct strbuf *out);
+/* These tables of GPUs, processes and the node as one HTML document. @banner: a line above it, or NULL. */
+int view_html(const struct snapshot *snapshot, const char *banner, struct strbuf *out);
 
 /*
  * Kernels of the snapshot's traced processes, sorted by time; then kernels without a name, and the number of

@@ -241,6 +241,8 @@ static const struct {
 	{ WALK_CALLS, walk_gpu_time },
 	{ WALK_CALLS, walk_findings },
 	{ WALK_NODE, walk_node },
+	{ WALK_HOST, walk_host },
+	{ WALK_SERVERS, walk_servers },
 	{ WALK_AGENT, walk_agent },
 };
 

@@ -39,8 +39,10 @@ enum walk_subject {
 	WALK_KERNELS = 1 << 5,
 	WALK_CALLS = 1 << 6,
 	WALK_NODE = 1 << 7,
-	WALK_AGENT = 1 << 8,
-	WALK_ALL = (1 << 9) - 1,
+	WALK_HOST = 1 << 8, /* the machine's own figures */
+	WALK_SERVERS = 1 << 9, /* inference servers */
+	WALK_AGENT = 1 << 10,
+	WALK_ALL = (1 << 11) - 1,
 };
 
 struct family {

@@ -163,4 +163,8 @@ void walk_gpu_time(struct walk *walk)
 		      all->left_out);
 	plugin_family(walk, "cupti_plugin_lost_total", FAMILY_COUNTER,
 		      "Records that plugins had no room for, of all processes.", all->lost);
+	plugin_family(walk, "cupti_plugin_dropped_total", FAMILY_COUNTER,
+		      "Records that are added up, and are not in timelines and findings: they came too fast, "
+		      "or have times that cannot be.",
+		      all->dropped);
 }

@@ -112,6 +112,11 @@ void walk_torch(struct walk *walk);
 void walk_measured(struct walk *walk);
 void walk_gpu_time(struct walk *walk);
 void walk_node(struct walk *walk);
+void walk_host(struct walk *walk);
+void walk_servers(struct walk *walk);
+/* A row's series if it is there, with the labels of @subject (NULL: none) and its own; walk_host.c. */
+void walk_row(struct walk *walk, const struct metric *row, const struct label_set *subject, double value,
+	      uint8_t presence);
 void walk_agent(struct walk *walk);
 
 /* walk_calls.c, for functions that the user names */

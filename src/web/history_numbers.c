@@ -23,8 +23,8 @@ static bool refuse_number(struct http_reply *reply, const char *what, const char
 
 /* ---- times ---- */
 
-static bool parse_when(const struct http_request *request, const char *name, int64_t otherwise,
-		       int64_t *ret_when, struct http_reply *reply)
+bool web_when(const struct http_request *request, const char *name, int64_t otherwise, int64_t *ret_when,
+	      struct http_reply *reply)
 {
 	const char *text = request->argument(request, name);
 
@@ -108,8 +108,8 @@ static bool parse_gpu(const struct http_request *request, int64_t *ret_gpu, stru
 static bool history_numbers(const struct http_request *request, int64_t n[static HTTP_NUMBERS],
 			    struct http_reply *reply)
 {
-	return parse_when(request, "since", -SINCE_NS, &n[HISTORY_SINCE], reply) &&
-	       parse_when(request, "until", 0, &n[HISTORY_UNTIL], reply) &&
+	return web_when(request, "since", -SINCE_NS, &n[HISTORY_SINCE], reply) &&
+	       web_when(request, "until", 0, &n[HISTORY_UNTIL], reply) &&
 	       parse_step(request, n[HISTORY_SINCE], n[HISTORY_UNTIL], &n[HISTORY_STEP], reply) &&
 	       parse_gpu(request, &n[HISTORY_GPU], reply) && parse_metrics(request, n, reply);
 }
@@ -117,7 +117,7 @@ static bool history_numbers(const struct http_request *request, int64_t n[static
 static bool moment_numbers(const struct http_request *request, int64_t n[static HTTP_NUMBERS],
 			   struct http_reply *reply)
 {
-	return parse_when(request, "at", 0, &n[HISTORY_SINCE], reply);
+	return web_when(request, "at", 0, &n[HISTORY_SINCE], reply);
 }
 
 const struct http_manner history_manner = { .numbers = history_numbers };

@@ -17,4 +17,9 @@ enum history_number {
 	HISTORY_METRIC,
 };
 enum { HISTORY_METRICS_MAX = 6 };
+/*
+ * The argument @name as such a time; @otherwise: it is left out. False: it is wrong, which @reply says.
+ */
+bool web_when(const struct http_request *request, const char *name, int64_t otherwise, int64_t *ret_when,
+	      struct http_reply *reply);
 _Static_assert((int)HISTORY_METRIC + (int)HISTORY_METRICS_MAX <= (int)HTTP_NUMBERS, "there is room");

@@ -24,7 +24,7 @@ struct web_news {
 
 /* Totals since the process was started. */
 struct web_counts {
-	atomic_uint_fast64_t http_requests, http_evicted, http_streams_dropped;
+	atomic_uint_fast64_t http_requests, http_evicted, http_streams_dropped, http_refused[HTTP_REFUSALS];
 	atomic_uint http_connections, http_streams, atop_clients;
 };
 
@@ -39,6 +39,11 @@ enum web_order {
 	WEB_PAGE_CHANNEL, /* a socket */
 	WEB_ATOP_CHANNEL,
 	WEB_LIFELINE, /* a pipe whose end is that of the agent; may be left out */
+	/*
+	 * Memory of records, who may ask for what (serve/access.h). Before WEB_START, and again whenever they
+	 * change; where TLS comes or goes, all connections and listening sockets are closed with it.
+	 */
+	WEB_ACCESS,
 	WEB_START, /* begins to serve; struct web_setup; no descriptor */
 	WEB_LISTEN_HTTP, /* a listening socket */
 	WEB_LISTEN_EXPORTER, /* the same, with the DCGM exporter's names of pages */
@@ -72,8 +77,11 @@ struct web_ask {
 	uint8_t page; /* enum web_page */
 	uint8_t variant;
 	uint8_t atop_version;
+	uint8_t posts; /* of a page: POST, and not GET */
+	char who[ACCESS_NAME_MAX]; /* struct http_request's, of pages that have the agent do something */
 	uint64_t exit_seq; /* struct atop_source's */
 	int64_t numbers[HTTP_NUMBERS]; /* struct http_request's */
+	char text[HTTP_TEXT_MAX]; /* the same */
 };
 
 enum { WEB_INLINE_MAX = ATOP_TEXT_MAX, WEB_CONTENT_TYPE_MAX = 96 };

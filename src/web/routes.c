@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "view/container.h"
 #include "view/container_filter.h"
+#include "view/families.h"
 
 static const struct {
 	const char *argument;
@@ -164,6 +165,26 @@ static int container_part(const struct http_request *request, const struct strbu
 	return r < 0 ? r : 1;
 }
 
+/* ---- pages of metrics ---- */
+
+static int metrics_part(const struct http_request *request, const struct strbuf *page, struct strbuf *out)
+{
+	const char *families = request->argument(request, "family");
+
+	if (!families || !*families)
+		return 0;
+	families_of_page(page, families, out);
+	return 1;
+}
+
+static const struct http_header metrics_headers[] = { { "Vary", "Accept, Accept-Encoding" }, { 0 } };
+
+const struct http_manner metrics_manner = {
+	.encodes = true,
+	.headers = metrics_headers,
+	.filter = metrics_part,
+};
+
 #define GO_METHOD_REFUSED "method not allowed"
 #define GO_FAILED "internal server error"
 /* Their headers say how old the data are. */
@@ -192,6 +213,7 @@ const struct http_manner stream_manner = { .stream = true };
 const struct http_manner container_manner = {
 	.method_refused = GO_METHOD_REFUSED,
 	.failed = GO_FAILED,
+	.ignores_body = true,
 	.max_age_ns = AGED_NS,
 	.refuse = container_refuse,
 	.filter = container_part,
@@ -200,8 +222,9 @@ const struct http_manner container_manner = {
 const struct http_manner summary_manner = {
 	.method_refused = GO_METHOD_REFUSED,
 	.failed = GO_FAILED,
+	.ignores_body = true,
 	.max_age_ns = AGED_NS,
 };
 
 /* Nothing is refused, whatever is sent with it. */
-const struct http_manner any_manner = { 0 };
+const struct http_manner any_manner = { .ignores_body = true };

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "helper/message.h"
+#include "serve/access.h"
 #include "serve/atop_server.h"
 #include "serve/http.h"
 #include "page/asset.h"
@@ -38,6 +39,8 @@ struct web {
 	struct web_counts *counts;
 	struct web_channel pages; /* of the HTTP thread */
 	struct web_channel atop_pages; /* of the main thread */
+	struct access *access;
+	struct web_setup *setup; /* with its names; NULL: not started yet */
 	struct http *http;
 	struct atop_server *atop;
 	atomic_bool pinged; /* and not answered yet */
@@ -66,17 +69,21 @@ static int ask_agent(struct web_channel *channel, const struct web_ask *ask, str
 	return r;
 }
 
-static int get_page(struct web *web, enum web_page page, const struct http_request *request,
-		    struct http_reply *reply)
+/* @right: the page's. Only of what changes something does the agent need to know the method. */
+static int get_page(struct web *web, enum web_page page, enum access_right right,
+		    const struct http_request *request, struct http_reply *reply)
 {
 	struct web_ask ask = {
 		.question = WEB_PAGE,
 		.page = (uint8_t)page,
 		.variant = (uint8_t)MAX(request->variant, 0),
+		.posts = right == ACCESS_CONTROL && request->method == HTTP_POST,
 	};
 	int r;
 
+	memcpy(ask.who, request->who, sizeof(ask.who));
 	memcpy(ask.numbers, request->numbers, sizeof(ask.numbers));
+	memcpy(ask.text, request->text, sizeof(ask.text));
 	r = ask_agent(&web->pages, &ask, &reply->body);
 
 	if (r == -ETIMEDOUT) {
@@ -114,7 +121,7 @@ static int get_asset(const struct http_request *request, struct http_reply *repl
 	return get_file(request->path, request, reply);
 }
 
-#define PAGE(path_, methods_, local_, variant_, handle_, help_)                                          \
+#define PAGE(path_, methods_, right_, variant_, handle_, help_)                                          \
 	static int handle_(const struct http_request *request, struct http_reply *reply, void *userdata) \
 	{                                                                                                \
 		if (PAGE_##handle_ == PAGE_get_dcgm && request->variant < 0)                             \
@@ -123,18 +130,18 @@ static int get_asset(const struct http_request *request, struct http_reply *repl
 			return stacks_refuse(reply);                                                     \
 		if (PAGE_##handle_ == PAGE_get_index && request->variant != INDEX_LIST)                  \
 			return get_file(ASSET_INDEX, request, reply);                                    \
-		return get_page(userdata, PAGE_##handle_, request, reply);                               \
+		return get_page(userdata, PAGE_##handle_, right_, request, reply);                       \
 	}
 #include "web/routes.def"
 
 /* Those for the UNIX socket only are listed, so that they are refused with a reason. */
 static const struct http_route routes[] = {
-#define PAGE_AS(path_, methods_, local_, variant_, handle_, manner_, help_) \
-	{ path_, methods_, local_, variant_, handle_, manner_ },
-#define PAGE(path_, methods_, local_, variant_, handle_, help_) \
-	PAGE_AS(path_, methods_, local_, variant_, handle_, NULL, help_)
+#define PAGE_AS(path_, methods_, right_, variant_, handle_, manner_, help_) \
+	{ path_, methods_, right_, variant_, handle_, manner_ },
+#define PAGE(path_, methods_, right_, variant_, handle_, help_) \
+	PAGE_AS(path_, methods_, right_, variant_, handle_, NULL, help_)
 #include "web/routes.def"
-#define ASSET(path_, ...) { path_, HTTP_GET, false, asset_variant, get_asset, &asset_manner },
+#define ASSET(path_, ...) { path_, HTTP_GET, ACCESS_VIEWS, asset_variant, get_asset, &asset_manner },
 #include "page/assets.inc"
 	{ 0 },
 };
@@ -206,6 +213,8 @@ static void on_round(void *userdata)
 	http_stats(web->http, &http);
 	atomic_store(&web->counts->http_requests, http.requests);
 	atomic_store(&web->counts->http_evicted, http.evicted);
+	for (unsigned i = 0; i < HTTP_REFUSALS; i++)
+		atomic_store(&web->counts->http_refused[i], http.refused[i]);
 	atomic_store(&web->counts->http_connections, http.connections);
 	atomic_store(&web->counts->http_streams, http.streams);
 	atomic_store(&web->counts->http_streams_dropped, http.streams_dropped);
@@ -231,9 +240,8 @@ static int map_shared(int fd, size_t n, int protection, void **ret_memory)
 	return 0;
 }
 
-static int start_serving(struct web *web, size_t n)
+static int start_http(struct web *web)
 {
-	const struct web_setup *setup = (const struct web_setup *)web->message;
 	const struct http_config config = {
 		.routes = routes,
 		.renames = renames,
@@ -241,15 +249,56 @@ static int start_serving(struct web *web, size_t n)
 		.generation = generation,
 		.round = on_round,
 		.streams = true,
-		.max_connections = setup->max_connections,
-		.hosts = setup->hosts,
+		.max_connections = web->setup->max_connections,
+		.hosts = web->setup->hosts,
+		.access = web->access,
 	};
+
+	return http_new(web->event, &config, &web->http);
+}
+
+static int start_serving(struct web *web, size_t n)
+{
 	int r;
 
-	if (n <= sizeof(*setup) || web->message[n - 1] || !web->news || !web->counts || web->http)
+	if (n <= sizeof(*web->setup) || web->message[n - 1] || !web->news || !web->counts || web->setup)
 		return -EPROTO;
+	web->setup = malloc(n);
+	if (!web->setup)
+		return -ENOMEM;
+	memcpy(web->setup, web->message, n);
 	r = atop_server_new(web->event, &atop_source, web, &web->atop);
-	return r < 0 ? r : http_new(web->event, &config, &web->http);
+	return r < 0 ? r : start_http(web);
+}
+
+static int read_access(int fd, struct access **ret_access)
+{
+	char *records = malloc(ACCESS_BYTES_MAX);
+	ssize_t n = records ? pread(fd, records, ACCESS_BYTES_MAX, 0) : -1;
+	int r = n < 0 ? -EIO : access_new(records, (size_t)n, ret_access, NULL);
+
+	if (n > 0)
+		explicit_bzero(records, (size_t)n);
+	free(records);
+	return r;
+}
+
+/* With or without TLS the server is another one. */
+static int change_access(struct web *web, int fd)
+{
+	struct access *access;
+	int r = read_access(fd, &access);
+
+	if (r < 0)
+		return r;
+	access_unref(web->access);
+	web->access = access;
+	r = web->http ? http_set_access(web->http, access) : 0;
+	if (r != -ENOTSUP)
+		return r;
+	http_free(web->http); /* whose thread goes by web->http until it has ended */
+	web->http = NULL;
+	return start_http(web);
 }
 
 static int adopt(int *channel, int *fd)
@@ -283,6 +332,8 @@ static int obey(struct web *web, size_t n, int *fd)
 		return adopt(&web->atop_pages.socket, fd);
 	case WEB_LIFELINE:
 		return MIN(sd_event_add_io(web->event, NULL, TAKE_FD(*fd), EPOLLIN, on_agent_end, web), 0);
+	case WEB_ACCESS:
+		return change_access(web, *fd);
 	case WEB_START:
 		return start_serving(web, n);
 	case WEB_LISTEN_HTTP:

@@ -4,5 +4,7 @@
     gotemplate   as much of Go's templates as the chart uses
     chart        the chart: its values, what it renders, and the manifests in deploy/kubernetes
     manifests    tests of both
+    rules        tests of deploy/prometheus
+    grafana      tests of deploy/grafana
     container_image, debian_packages, rpm_packages
 """

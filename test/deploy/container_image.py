@@ -204,7 +204,7 @@ def test_it_runs_as_it_is_started():
         if started.returncode and "runc" in said + "runc" and made().version not in said:
             raise Skip(f"runc starts no containers here: {said.strip().splitlines()[-1]}")
         equal((started.returncode, said.split()[1]), (0, made().version), said)
-    with container("agent", "--listen=:9470") as (tmp, started, kill):
+    with container("agent", "--listen=:9470", "--web-open=true") as (tmp, started, kill):
         def ready():
             if started.poll() is not None:
                 raise AssertionError(f"the agent ended: {started.stdout.read()}")

@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 from lib import fetch
+from deploy.installed import boards_and_rules
 from lib.e2e import BUILD, SOURCE, Skip, contains, environment, equal, run
 from matrix import root
 
@@ -67,6 +68,7 @@ def test_what_is_in_them():
                  "/usr/share/man/man8/atopgpud.8.gz", "/usr/share/doc/gpusonde/copyright", "/usr/share/bash-completion/completions/gpusonde",
                  "/usr/share/fish/vendor_completions.d/gpusonde.fish", "/usr/share/zsh/vendor-completions/_gpusonde"):
         contains(found, path)
+    equal({p for p in found if p.startswith("/usr/share/gpusonde/") and "." in p}, boards_and_rules(), "boards and rules")
     equal([p for p in found if "/sim/" in p or "local" in p], [], "files that are not its own")
     assert any(p.endswith("/gpusonde/sim/libnvidia-ml.so.1") for p in simulated), sorted(simulated)
     equal([p for p in simulated if "/bin/" in p or p.startswith("/etc")], [], "programs of the simulated driver's package")

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+from deploy.installed import boards_and_rules
 from lib.e2e import BUILD, SOURCE, Skip, contains, environment, equal, run
 
 FULL = sys.argv[3] == "full"
@@ -56,6 +57,7 @@ def test_what_is_in_them():
     equal({p for p in found if "/libexec/gpusonde/" in p}, {f"/usr/libexec/gpusonde/{name}" for name in [*helpers, "dcgm-exporter", "libgpusonde-nccl.so", "libgpusonde-cupti.so"]}, "programs that it starts")
     for path in ("/usr/bin/gpusonde", "/usr/sbin/atopgpud", CONFIGURATION):
         contains(found, path)
+    equal({p for p in found if p.startswith("/usr/share/gpusonde/") and "." in p}, boards_and_rules(), "boards and rules")
     equal([p for p in found if "/sim/" in p or "local" in p], [], "files that are not its own")
     contains(simulated, "/usr/lib/gpusonde/sim/libnvidia-ml.so.1")
     equal(rpm("-qp", "--qf", "%{VERSION}", package("gpusonde")), re.search(r"version: '([\d.]+)'", text)[1])

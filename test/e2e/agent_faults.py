@@ -182,6 +182,7 @@ def test_sentinels_are_refused_and_counted():
 def test_release_and_resume():
     with Agent(scenario=TWO_GPUS) as agent:
         equal(agent.cli("release").returncode, 0)
+        contains(agent.log(), f"audit: /control/release by uid {os.geteuid()}, pid ")
         equal(driver_children(agent.process.pid), [])
         contains(agent.wait_not_ready(), "resume")
         wait_for(lambda: all_stale(agent), "the values to be stale")

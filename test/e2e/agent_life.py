@@ -72,7 +72,7 @@ def test_taken_atop_addresses_are_a_warning():
 
 
 def test_listening_beyond_loopback_is_loud():
-    with Agent("--listen", "0.0.0.0:0") as agent:
+    with Agent("--listen", "0.0.0.0:0", "--web-open", "true") as agent:
         contains(agent.log(), "LISTENING BEYOND LOOPBACK")
     with Agent() as agent:
         assert "BEYOND LOOPBACK" not in agent.log()

@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The agent's pages, as a client sees them."""
+import concurrent.futures
+import fnmatch
+import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -58,6 +62,109 @@ def test_content_is_negotiated():
             contains(plain.type, "text/plain; version=0.0.4")
             contains(open_metrics.type, "application/openmetrics-text")
             assert open_metrics.text.endswith("# EOF\n") and "# EOF" not in plain.text
+
+
+def unpack_zstd(data):
+    program = shutil.which("zstd")
+    if not program:
+        raise Skip("zstd is not installed")
+    return subprocess.run([program, "-dc"], input=data, check=True, capture_output=True).stdout
+
+
+def packed_and_plain(agent, path, encoding):
+    """A page in this encoding, and as it is, of one snapshot: the latter was the same before and after."""
+    before, packed, after = (agent.get(path, **{"Accept-Encoding": wanted}) for wanted in ("identity", encoding, "identity"))
+    equal((before.encoding, packed.encoding), ("", encoding), path)
+    return before.body == after.body and (packed.body, before.body)
+
+
+def pages_come_packed(encoding, unpack):
+    with Agent() as agent:
+        for path in ("/metrics", "/metrics/dcgm"):
+            packed, plain = wait_for(lambda path=path: packed_and_plain(agent, path, encoding), "two replies of one snapshot")
+            equal(unpack(packed), plain, path)
+            assert len(packed) < len(plain) / 3, (len(packed), len(plain))
+            equal(agent.get(path, unix=True, **{"Accept-Encoding": encoding}).encoding, encoding)
+            head = agent.get(path, method="HEAD", **{"Accept-Encoding": encoding})
+            equal((head.status, head.encoding, head.body), (200, encoding, b""))
+
+
+def test_metrics_come_by_gzip():
+    pages_come_packed("gzip", gzip.decompress)
+
+
+def test_a_hundred_scrapers_at_once():
+    """Each gets a whole page, and those of one snapshot the same one."""
+    with Agent() as agent, concurrent.futures.ThreadPoolExecutor(100) as scrapers:
+        replies = list(scrapers.map(lambda _: agent.get("/metrics", **{"Accept-Encoding": "gzip"}), range(100)))
+        equal({(reply.status, reply.encoding) for reply in replies}, {(200, "gzip")})
+        pages = {gzip.decompress(body).decode() for body in {reply.body for reply in replies}}
+        assert all("\ngpusonde_up 1\n" in page and page.endswith("\n") for page in pages)
+        equal(len({reply.body for reply in replies}), len(pages), "pages are packed once")
+
+
+def test_metrics_come_by_zstd():
+    pages_come_packed("zstd", unpack_zstd)
+
+
+def test_only_what_is_asked_for_is_packed():
+    with Agent() as agent:
+        for wanted in ("br", "*", "gzip;q=0", "identity;q=0", "identity, gzip;q=0.1"):
+            reply = agent.get("/metrics", **{"Accept-Encoding": wanted})
+            equal((reply.status, reply.encoding), (200, ""), wanted)
+            contains(reply.text, "gpusonde_gpu_info{")
+        for path, status in (("/nonsense", 404), ("/metrics/dcgm?names=5", 400), ("/api/v1/gpus", 200)):
+            reply = agent.get(path, **{"Accept-Encoding": "gzip"})
+            equal((reply.status, reply.encoding), (status, ""), path)
+
+
+def family(line):
+    """Of a comment or of a sample of Prometheus' text; a histogram's samples have suffixes of their own."""
+    if line.startswith("#"):
+        return line.split(" ")[2]
+    return re.sub("_seconds_(bucket|count|sum)$", "_seconds", re.match("[a-zA-Z0-9_:]+", line)[0])
+
+
+def families(page):
+    return {family(line) for line in page.splitlines()}
+
+
+def is_chosen(name, patterns):
+    wanted = [p for p in patterns.split(",") if p and not p.startswith("!")]
+    return not any(fnmatch.fnmatchcase(name, p[1:]) for p in patterns.split(",") if p.startswith("!")) and \
+        (not wanted or any(fnmatch.fnmatchcase(name, p) for p in wanted))
+
+
+def part_and_whole(agent, chosen):
+    """What a choice of families leaves, and the page, of one snapshot: the latter was the same before and after."""
+    before, part, after = (agent.get(path).text for path in ("/metrics", f"/metrics?family={chosen}", "/metrics"))
+    return before == after and (part, before)
+
+
+def test_families_are_chosen():
+    with Agent() as agent:
+        for chosen in ("gpusonde_gpu_*", "gpusonde_gpu_info,gpusonde_gpu_pre*", "!gpusonde_gpu_*", "!gpusonde_gpu_p*,gpusonde_gpu_*", ""):
+            part, whole = wait_for(lambda chosen=chosen: part_and_whole(agent, chosen), "two replies of one snapshot")
+            equal(part, "".join(line for line in whole.splitlines(True) if is_chosen(family(line), chosen)), chosen)
+            assert part, chosen
+        equal(agent.get("/metrics?family=nothing").text, "")
+        equal(agent.get("/metrics?family=gpusonde_gpu_present", **{"Accept-Encoding": "gzip"}).encoding, "")
+        page = agent.get("/metrics?family=gpusonde_gpu_energy_joules_total,gpusonde_gpu_info", Accept=OPENMETRICS).text
+        contains(page, "\ngpusonde_gpu_energy_joules_total{")
+        contains(page, "# TYPE gpusonde_gpu info\n")
+        assert page.endswith("# EOF\n") and "gpusonde_gpu_present" not in page, page
+        equal(families(agent.get("/metrics/dcgm?family=DCGM_FI_DEV_GPU_UTIL").text), {"DCGM_FI_DEV_GPU_UTIL"})
+
+
+def test_families_are_configured():
+    with Agent("--http-families", "gpusonde_gpu_*,!gpusonde_gpu_present,gpusonde_build_info") as agent:
+        page = families(agent.metrics())
+        assert {"gpusonde_gpu_info", "gpusonde_build_info"} <= page, page
+        assert all(name.startswith("gpusonde_gpu_") or name == "gpusonde_build_info" for name in page), page
+        assert "gpusonde_gpu_present" not in page, page
+        equal(families(agent.get("/metrics?family=*_info").text), {name for name in page if name.endswith("_info")})
+        equal(agent.get("/metrics?family=gpusonde_gpu_present").text, "")
+        contains(agent.get("/metrics/dcgm").text, "DCGM_FI_DEV_GPU_UTIL{")
 
 
 def test_dcgm_names_by_release():
@@ -140,6 +247,9 @@ def test_curl_reads_every_page():
         for path in ("/metrics", "/metrics/dcgm", "/api/v1/snapshot"):
             for flags in ([], ["-H", f"Accept: {OPENMETRICS}"], ["--compressed"], ["--http1.0"], ["-I"]):
                 subprocess.run([curl, "-sSf", "-o", "/dev/null", *flags, f"http://127.0.0.1:{agent.port()}{path}"], check=True)
+            out = subprocess.run([curl, "-sSf", "--compressed", "-D", "-", f"http://127.0.0.1:{agent.port()}{path}"], check=True,
+                                 capture_output=True, text=True).stdout
+            contains(out, "simulated" if path.startswith("/api") else "# HELP ")
         out = subprocess.run([curl, "-sSf", "--unix-socket", agent.socket, "http://agent/api/v1/node"], check=True,
                              capture_output=True).stdout
         equal(json.loads(out)["simulated"], True)

@@ -72,10 +72,10 @@ COPIES = {
 
 
 def stacks_of(lines):
-    """Of folded text: each stack's bytes."""
+    """Of folded text: each stack's bytes. Where the runtime's function begins with nothing that a probe may replace (arm64), the driver's is told."""
     stacks = collections.Counter()
     for line in lines:
-        frames, weight = re.fullmatch(r".*?;(.*);cudaMalloc (\d+)", line.rstrip("\n")).groups()
+        frames, weight = re.fullmatch(r".*?;(.*);(?:cudaMalloc|cuMemAlloc_v2) (\d+)", line.rstrip("\n")).groups()
         stacks[tuple(frames.split(";"))] += int(weight)
     return stacks
 

@@ -4,7 +4,6 @@
 import concurrent.futures
 import contextlib
 import csv
-import fcntl
 import http.server
 import json
 import os
@@ -14,14 +13,13 @@ import select
 import shutil
 import signal
 import socketserver
-import struct
 import subprocess
 import tempfile
-import termios
 import threading
 import time
 
-from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, command, contains, environment, equal, run, values, wait_for
+from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, SOURCE, Agent, Skip, command, contains, environment, equal, run, values, wait_for
+from lib.tmux import Terminal
 
 ALONE = ("--socket", "/nonexistent/agent.sock")
 SIMULATION = environment(GPUSONDE_NVML_LIBRARY=SIMULATED)
@@ -33,7 +31,7 @@ def test_help_and_version_everywhere():
     overview = command("--help").stdout
     equal(command("help").stdout, overview)
     names = re.findall(r"^  (\w+) ", overview, re.M)
-    equal(set(names), {"agent", "gpus", "ps", "snapshot", "top", "trace", "analyze", "probes", "inspect", "doctor", "cgroup", "record", "replay", "report", "diff", "release", "resume", "mcp", "atopgpud", "help"})
+    equal(set(names), {"agent", "gpus", "ps", "snapshot", "top", "check", "explain", "trace", "analyze", "probes", "lint", "inspect", "doctor", "cgroup", "record", "replay", "report", "diff", "release", "resume", "mcp", "atopgpud", "help"})
     for name in names:
         out = command(name, "--help")
         equal((out.returncode, out.stderr), (0, ""))
@@ -44,6 +42,133 @@ def test_help_and_version_everywhere():
         equal(command(name, "--help", env=environment(GPUSONDE_CONFIG="/nonexistent")).returncode, 0)
     # The short name of an option that has one, also where it is only named.
     assert " --probe," in command("trace", "--help").stdout
+
+
+def explain_schema():
+    """A validator of what docs/json.schema.json says of it, which takes no other members."""
+    try:
+        import jsonschema # pylint: disable=import-outside-toplevel
+    except ImportError as error:
+        raise Skip("no jsonschema here: apt-get install python3-jsonschema") from error
+    with open(f"{SOURCE}/docs/json.schema.json", encoding="utf-8") as file:
+        parts = json.load(file)["$defs"]
+    for name, part in parts.items():
+        if name.startswith("explain"):
+            part["additionalProperties"] = False
+    return jsonschema.Draft202012Validator({"$ref": "#/$defs/explain", "$defs": parts})
+
+
+def test_explain():
+    """Its figures are those of the snapshot; what is not known is said, and who is not known."""
+    with Agent() as agent:
+        wait_for(lambda: len(json.loads(agent.cli("ps", "--json").stdout)["processes"]) > 8, "processes")
+        document = json.loads(agent.cli("snapshot", "--json").stdout)
+        pid = document["processes"][0]["pid"]
+        explained = json.loads(agent.cli("explain", str(pid), "--json").stdout)
+        equal([(s["kind"], s.get("pid")) for s in explained["subjects"]], [("pid", pid), ("gpu", None)])
+        equal((explained["simulated"], explained["from_agent"], explained["analysed"]), (True, True, False))
+        contains(explained["why_not_analysed"], "trace.analysis")
+        gpu, memory = document["gpus"][3], f"{document['gpus'][3]['memory_total_bytes'] / 2**30:.1f} GiB"
+        (subject,) = json.loads(agent.cli("explain", gpu["uuid"][:12], "--json").stdout)["subjects"]
+        figures = [s["figures"] for s in subject["sentences"] if s["topic"] == "use"][0]
+        equal((subject["gpu"], figures["memory_total_bytes"]), (3, gpu["memory_total_bytes"]))
+        out = agent.cli("explain", "gpu:3")
+        equal(out.returncode, 0, out.stderr)
+        for words in ("SIMULATED", "GPU 3 (", f"of {memory}", "What slows programs down in their own calls is not known"):
+            contains(out.stdout, words)
+        all_of_it = json.loads(agent.cli("explain", "--json").stdout)
+        equal(len(all_of_it["subjects"]), 8)
+        for said in (explained, all_of_it):
+            equal(list(explain_schema().iter_errors(said)), [])
+        assert list(explain_schema().iter_errors({**explained, "unknown": 1})) and list(explain_schema().iter_errors({**explained, "time": None}))
+        for operand, why in (("nobody", "no GPU, process on a GPU, or job"), ("gpu:99", 'no GPU "99"'), ("job:1", 'no job on a GPU "1"'), ("pid:1", 'no process on a GPU "1"')):
+            out = agent.cli("explain", operand)
+            equal((out.returncode, out.stdout), (1, ""), operand)
+            contains(out.stderr, why)
+        contains(agent.cli("explain", "--findings").stderr, "trace.analysis")
+        equal(agent.cli("explain", "--findings", "0").returncode, 2)
+    out = command("explain", *ALONE, env=SIMULATION)
+    equal(out.returncode, 0, out.stderr)
+    contains(out.stderr, "no agent runs")
+    contains(out.stdout, "GPU 0 (")
+    out = command("explain", *ALONE, env=environment(GPUSONDE_NVML_LIBRARY="/nonexistent.so"))
+    equal(out.returncode, 1)
+    contains(out.stdout, "/nonexistent.so")
+
+
+def test_lint():
+    """Boards and rules written for the DCGM exporter; ours have none of its names."""
+    for ours in ("deploy/grafana/node.json", "deploy/prometheus/rules.yaml"):
+        out = command("lint", f"{SOURCE}/{ours}")
+        equal((out.returncode, out.stderr), (0, ""), ours)
+        contains(out.stdout, " queries: 0 break")
+    with tempfile.TemporaryDirectory() as folder:
+        def lint(text):
+            with open(f"{folder}/file", "w", encoding="utf-8") as f:
+                f.write(text)
+            out = command("lint", f"{folder}/file")
+            return out.returncode, out.stdout, out.stderr
+        status, said, _ = lint('{"panels": [{"title": "Tensor\\u001b[31m", "targets": [{"expr": "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE * 2"}]}]}')
+        equal((status, "\x1b" in said), (1, False))
+        for part in ("DCGM exporter 4.9: DCGM_FI_PROF_TENSOR_UTIL_RATIO\n", 'gpusonde, /metrics: gpusonde_gpu_pipe_active_ratio{pipe="tensor"}', "1 queries: 1 break"):
+            contains(said, part)
+        status, said, _ = lint("groups: [{name: g, rules: [{alert: Hot, expr: DCGM_FI_DEV_FB_USED > 9}]}]")
+        contains(said, "line 1: Hot\n  DCGM_FI_DEV_FB_USED\n    DCGM exporter 4.9: DCGM_FI_DEV_FB_USED_BYTES, 1048576 times the number\n")
+        out = command("lint", "--json", f"{folder}/file")
+        document = json.loads(out.stdout)
+        equal((out.returncode, document["queries"], document["broken_at_4_9"], document["broken_at_gpusonde"]), (1, 1, 1, 1))
+        equal(document["names"], [{"title": "Hot", "line": 1, "query": "DCGM_FI_DEV_FB_USED > 9", "name": "DCGM_FI_DEV_FB_USED", "breaks_at_4_9": True,
+                                   "dcgm_4_9": "DCGM_FI_DEV_FB_USED_BYTES", "factor_4_9": 1048576, "gpusonde": "gpusonde_gpu_memory_used_bytes", "factor_gpusonde": 1048576}])
+        equal(document["faults"], [])
+        status, said, _ = lint("groups: [{name: g, rules: [{record: gpusonde_mine, expr: sum(gpusonde_gpu_power)}, {alert: A, expr: 'sum by (uid) (gpusonde_up) + gpusonde_mine'}]}]")
+        equal((status, said), (1, "line 1: gpusonde_mine\n  gpusonde_gpu_power\n    gpusonde, /metrics: no such metric; nearest: gpusonde_gpu_power_watts\n"
+                                  "line 1: A\n  gpusonde_up\n    gpusonde, /metrics: no label uid\n"
+                                  "2 queries: 0 break at the names of DCGM exporter 4.9, 2 at gpusonde's own\n"))
+        document = json.loads(command("lint", "--json", f"{folder}/file").stdout)
+        equal((document["broken_at_4_9"], document["broken_at_gpusonde"], document["names"]), (0, 2, []))
+        equal(document["faults"], [{"title": "gpusonde_mine", "line": 1, "query": "sum(gpusonde_gpu_power)", "metric": "gpusonde_gpu_power", "label": None,
+                                    "nearest": "gpusonde_gpu_power_watts"},
+                                   {"title": "A", "line": 1, "query": "sum by (uid) (gpusonde_up) + gpusonde_mine", "metric": "gpusonde_up", "label": "uid", "nearest": None}])
+        status, said, _ = lint(json.dumps({"expr": "gpusonde_up" + "+1" * 3000}))
+        equal((status, said.split("\n")[1]), (1, "  too long to be judged"))
+        for wrong, why in (("{", "file: line 1: "), ("a: b", "no query in it"), ("x" * (5 << 20), "more than 4 MiB")):
+            status, said, complaint = lint(wrong)
+            equal((status, said), (1, ""), wrong[:9])
+            contains(complaint, why)
+    equal(command("lint").returncode, 2)
+
+
+def test_check():
+    """As monitoring systems call it: one line, and an exit status."""
+    with Agent() as agent:
+        def check(*args):
+            out = agent.cli("check", *args)
+            return out.returncode, out.stdout.split("\n")[0]
+        status, line = check("driver", "agent", "gpus", "--gpus", "8")
+        equal((status, line.split(" | ")[0]), (0, "GPU OK - SIMULATED, 8 GPUs, 3 conditions hold"))
+        contains(line, "'gpu7_temperature'=")
+        document = json.loads(agent.cli("check", "--json").stdout)
+        equal([c["condition"] for c in document["conditions"]], ["driver", "agent", "gpus", "recovery", "memory", "ecc", "heat", "links", "xids"])
+        status, line = check("--gpus", "7")
+        equal((status, line.split(" | ")[0]), (2, "GPU CRITICAL - SIMULATED, 8 GPUs of 7 are there"))
+        for wrong, why in ((("nonsense",), "there are: driver agent"), (("--for", "x"), "node-problem-detector"), (("--gpus", "0"), "from 1 to 1024"),
+                           (("--jsno",), "did you mean --json")):
+            out = agent.cli("check", *wrong)
+            equal((out.returncode, out.stdout), (3, ""), wrong)
+            contains(out.stderr, why)
+        agent.fault("lost: true, gpus: 3")
+        status, line = wait_for(lambda: check("gpus", "--for", "node-problem-detector")[0] and check("gpus", "--for", "node-problem-detector"), "a GPU to be gone")
+        equal((status, line), (1, "SIMULATED, GPU 3: gone: the driver does not list it any more, look at its XIDs;"))
+        agent.fault("hang: forever, functions: nvmlDeviceGetPowerUsage")
+        status, line = wait_for(lambda: check("driver")[0] and check("driver"), "the driver to hang")
+        equal(status, 2)
+        contains(line, "nvmlDeviceGetPowerUsage does not return")
+        equal(check("heat")[0], 3)
+    out = command("check", *ALONE, env=SIMULATION)
+    contains(out.stdout, "WARNING agent: no agent runs")
+    out = command("check", "driver", *ALONE, env=environment(GPUSONDE_NVML_LIBRARY="/nonexistent.so"))
+    equal(out.returncode, 3)
+    contains(out.stdout, "GPU UNKNOWN - cannot load /nonexistent.so")
 
 
 def test_usage_errors_are_status_2():
@@ -198,7 +323,7 @@ def test_failure_names_cause_and_remedy():
 
 def copy_for_others(folder):
     """The program and the simulated driver, where another user may read them: the checkout may lie in a home."""
-    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-owners", "gpusonde-kubelet", "gpusonde-kube", "gpusonde-push", "gpusonde-store", "gpusonde-nvml"):
+    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-owners", "gpusonde-kubelet", "gpusonde-kube", "gpusonde-push", "gpusonde-hosts", "gpusonde-store", "gpusonde-nvml"):
         shutil.copy(f"{os.path.dirname(GPUSONDE)}/{name}", folder)
     shutil.copytree(os.path.dirname(SIMULATED), f"{folder}/sim", ignore=shutil.ignore_patterns("*.p"), ignore_dangling_symlinks=True)
     return f"{folder}/gpusonde", f"{folder}/sim/{os.path.basename(SIMULATED)}"
@@ -372,72 +497,32 @@ def terminal_output(args, env, until):
     return out.decode()
 
 
-class Terminal:
-    """A command on a terminal of its own: what it has written, keys, another size, and its end."""
-
-    def __init__(self, args, env, rows=24, columns=120):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            time.sleep(0.1) # for its size
-            os.execve(GPUSONDE, ["gpusonde", *args], env)
-        self.resize(rows, columns)
-        self.written, self.status = b"", None
-
-    def resize(self, rows, columns):
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def read(self):
-        """False at the end."""
-        try:
-            part = os.read(self.fd, 65536) if select.select([self.fd], [], [], 0.2)[0] else None
-        except OSError:
-            part = b""
-        self.written += part or b""
-        return part != b""
-
-    def until(self, condition):
-        wait_for(lambda: (self.read(), condition(self.written.decode(errors="replace")))[1], "the terminal to show it")
-
-    def frames(self):
-        """What was shown each time, without the codes between lines."""
-        return [re.sub(r"\033\[[?0-9]*[A-Za-z]", "", frame) for frame in self.written.decode(errors="replace").split("\033[H")[2:]]
-
-    def end(self):
-        while self.read():
-            pass
-        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        os.close(self.fd)
-
-
-def watching(agent, *args):
-    return Terminal(["gpus", "--watch", "0.2", "--socket", agent.socket, *args], dict(agent.env, TERM="xterm"))
+def watching(agent, *args, **how):
+    return Terminal(GPUSONDE, *args, "--watch", "0.2", "--socket", agent.socket, env=agent.env, **how)
 
 
 def test_watch_is_a_window():
-    """Of the alternate screen, which q leaves as it was."""
-    with Agent() as agent:
-        terminal = watching(agent)
-        terminal.until(lambda o: o.count("\033[H") >= 4)
-        contains(terminal.written.decode(), "\033[?1049h")
-        os.write(terminal.fd, b"q")
-        terminal.end()
-        equal(terminal.status, 0)
-        assert terminal.written.endswith(b"\033[?1049l"), terminal.written[-100:]
+    """Of the alternate screen, which q leaves as it was; whatever standard input is."""
+    with Agent() as agent, watching(agent, "gpus", columns=120) as screen:
+        screen.shows("MEM", "H100")
+        screen.keys("q")
+        equal(screen.status(), 0)
+        assert "H100" not in screen.screen(), "the alternate screen is left"
 
 
 def test_watch_fits_its_window():
-    """From the first line, and says how many do not fit; a new size is seen at once."""
-    with Agent() as agent:
-        terminal = Terminal(["snapshot", "--watch", "3600", "--socket", agent.socket], dict(agent.env, TERM="xterm"), rows=6)
-        terminal.until(lambda o: "more lines: enlarge the window" in o)
-        terminal.read()
-        lines = terminal.frames()[-1].split("\r\n")
-        equal(len(lines), 6, lines)
-        terminal.resize(80, 200)
-        terminal.until(lambda o: len(terminal.frames()) >= 2 and "more lines" not in terminal.frames()[-1] and "MEM" in terminal.frames()[-1])
-        os.kill(terminal.pid, signal.SIGTERM)
-        terminal.end()
-        equal(terminal.status, 0)
+    """From the first line, and says how many do not fit; keys scroll below the titles; a new size is seen."""
+    with Agent() as agent, watching(agent, "ps", columns=100, rows=10) as screen:
+        screen.shows("more lines: Up, Down")
+        head = next(line for line in screen.lines() if " PID " in line)
+        screen.keys("End")
+        wait_for(lambda: "SIMULATED" in screen.lines()[0] and screen.lines()[1] == head and re.search("^ *7 ", screen.screen(), re.M),
+                 "SIMULATED and the titles in the first lines, and the last GPU's processes")
+        screen.keys("Home")
+        screen.resize(200, 120)
+        screen.shows("PID", without=["more lines"])
+        screen.keys("C-c")
+        equal(screen.status(), 0)
 
 
 def test_watch_takes_a_duration():
@@ -521,9 +606,56 @@ def test_doctor_names_who_has_a_port():
         equal(checks["agent"]["verdict"], "note")
 
 
+def test_doctor_warns_of_secrets_that_others_read():
+    """A key file, or one token of a folder."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-secrets-") as tmp:
+        os.chmod(tmp, 0o755)
+        os.mkdir(f"{tmp}/tokens")
+        for name in ("key", "tokens/alice"):
+            with open(f"{tmp}/{name}", "w", encoding="ascii") as f:
+                f.write("0123456789abcdef0123456789abcdef\n")
+            os.chmod(f"{tmp}/{name}", 0o600)
+        def verdict():
+            out = command("doctor", "--json", *ALONE, "--web-tokens", f"{tmp}/tokens", env=dict(SIMULATION, GPUSONDE_PUSH_KEY_FILE=f"{tmp}/key"))
+            (check,) = [c for c in json.loads(out.stdout)["checks"] if c["check"] == "secret-files"]
+            return check["verdict"], check["text"]
+        equal(verdict()[0], "ok")
+        os.chmod(f"{tmp}/tokens/alice", 0o644)
+        equal(verdict(), ("warning", f"web.tokens: every user of this machine can read {tmp}/tokens"))
+        os.chmod(f"{tmp}/tokens", 0o700)
+        os.chmod(f"{tmp}/key", 0o604)
+        equal(verdict(), ("warning", f"push.key_file: every user of this machine can read {tmp}/key"))
+        # That of the certificate, which another file names.
+        os.chmod(f"{tmp}/key", 0o600)
+        with open(f"{tmp}/web.yml", "w", encoding="ascii") as f:
+            f.write("tls_server_config:\n  cert_file: crt\n  key_file: tls.key\n")
+        os.chmod(f"{tmp}/web.yml", 0o600)
+        with open(f"{tmp}/tls.key", "w", encoding="ascii"):
+            pass
+        def of_web(check, *flags):
+            out = command("doctor", "--json", *ALONE, "--web.config.file", f"{tmp}/web.yml", *flags, env=SIMULATION)
+            (found,) = [c for c in json.loads(out.stdout)["checks"] if c["check"] == check]
+            return found["verdict"], found["text"]
+        os.chmod(f"{tmp}/tls.key", 0o600)
+        equal(of_web("secret-files"), ("ok", "2 files of keys, tokens or passwords: none that everybody can read"))
+        os.chmod(f"{tmp}/tls.key", 0o644)
+        equal(of_web("secret-files"), ("warning", f"key_file of web.config_file: every user of this machine can read {tmp}/tls.key"))
+        equal(of_web("web-control"), ("ok", "nobody may begin timelines over the network (web.control)"))
+        equal(of_web("web-control", "--web-control", "alice")[0], "warning", "nobody is asked who it is")
+
+
+def test_doctor_says_who_may_begin_timelines():
+    with answering({"/control/status": {"access": "TLS, users"}}) as path:
+        for names, said in (("alice, bob", "alice, bob"), ("*", "everybody who is known")):
+            check = checks_at(path, "--web-control", names)["web-control"]
+            equal((check["verdict"], check["text"]), ("note", f"{said} may begin and end timelines over the network (web.control)"))
+    with answering({"/control/status": {"access": "users"}}) as path:
+        equal(checks_at(path, "--web-control", "*")["web-control"]["verdict"], "warning")
+
+
 def test_doctor_says_where_the_agent_listens():
     """Not where this command's own options would have it."""
-    with Agent(listen="0.0.0.0:0") as agent:
+    with Agent("--web-open", "true", listen="0.0.0.0:0") as agent:
         check = checks_at(agent.socket, "--listen", "127.0.0.1:9470")["exposure"]
         equal(check["verdict"], "warning", check)
         contains(check["text"], "the agent's http.listen is 0.0.0.0:0")
@@ -765,8 +897,12 @@ def test_rows_and_columns():
                                (["--filter", "gpu=1,gpu!=1"], []), (["--sort", "+gpu"], list(range(largest + 1)))):
             equal([gpu["gpu"] for gpu in json.loads(agent.cli("gpus", "--json", *flags).stdout)["gpus"]], indexes, flags)
         equal(re.findall(r"^ +(\d+)  ", agent.cli("gpus", "--filter", "gpu=1").stdout, re.M), ["1"], "the table's GPUs")
+        contains(agent.cli("gpus", "--filter", "gpu=1000").stdout, "No GPUs that match.")
         for flags, words in ((["--columns", "gpu,memory_totl_bytes"], 'nothing here has a field "memory_totl_bytes": did you mean memory_total_bytes?'),
-                             (["--filter", "gpu"], "--filter cannot be"), (["--filter", "memory_total_bytes>1 pound"], "compares memory_total_bytes with what is no number"), (["--csv", "--json"], "leave one of them out"), (["--sort", "a,,b"], "--sort cannot be")):
+                             (["--filter", "gpu"], "--filter cannot be"), (["--filter", "memory_total_bytes>1 pound"], "compares memory_total_bytes with what is no number"), (["--csv", "--json"], "leave one of them out"), (["--sort", "a,,b"], "--sort cannot be"),
+                             (["--sort", "+"], "--sort cannot be"), (["--sort", "memory_us"], "did you mean memory_used_bytes?"),
+                             (["--columns", "gpu,clock_hertz"], '"clock_hertz" has several values: name one, such as clock_hertz.'),
+                             (["--csv", "--columns", "mig"], '"mig" is a list of objects: --json shows it')):
             out = agent.cli("gpus", *flags)
             equal((out.returncode, out.stdout), (2, ""), flags)
             contains(out.stderr, words)

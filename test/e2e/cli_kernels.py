@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpusonde trace --kernels: every launch of nvcc's programs is named, counted in its shape and described; against what the programs say."""
 import json
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, command, contains, environment, equal, run
-from lib.traced import tracing
+from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, command, contains, environment, equal, run, wait_for
+from lib.traced import chosen_sites, holds_links, patched, tracing
 
 from launches import KERNELS, MODULES, SIM, SIMULATION, Waiting, agrees, argv, described, named_for_people, nameless, program, truths
 
@@ -92,11 +93,16 @@ def follow(waiting, *libraries):
     with subprocess.Popen([GPUSONDE, "trace", "--kernels", "--json", "-p", str(waiting.pid)], env=surroundings(),
                           stdout=subprocess.PIPE, text=True) as tracer:
         try:
-            waiting.probed(*libraries)
+            for library in libraries:
+                path = f"{waiting.libraries}/{library}"
+                sites = chosen_sites(path)
+                wait_for(lambda path=path, sites=sites: patched(waiting.pid, path) and holds_links(tracer.pid, path, sites), f"probes in {path}")
             waiting.go_on()
-            time.sleep(3) # its launches are named meanwhile
-            said = waiting.end()
+            waiting.launched()
+            time.sleep(3) # its launches are named meanwhile, the rest now, while the program is still there
+            tracer.send_signal(signal.SIGINT)
             document = json.loads(tracer.communicate(timeout=PATIENCE_S)[0])
+            said = waiting.end()
         finally:
             tracer.kill()
     process, = document["kernels"]["processes"]

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 from lib.e2e import BUILD, GPUSONDE, PATIENCE_S, Skip, command, contains, environment, equal, run, wait_for
-from lib.traced import tracing
+from lib.traced import chosen_sites, holds_links as holds_entries, tracing
 from sim.cuda import truth
 
 SIM = f"{BUILD}/sim/cuda"
@@ -254,7 +254,7 @@ def holds_links(pid):
 
 
 def probes_in(pid, tracer):
-    """Breakpoints make pages of code private: they show in the text mappings of the library. They may be another tracer's."""
+    """Breakpoints make pages of code private: they show in the text mappings of the library. They may be another tracer's, or not be all yet."""
     if not holds_links(tracer):
         return False
     with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as f:
@@ -262,9 +262,10 @@ def probes_in(pid, tracer):
     for line in text:
         words = line.split()
         if "-" in words[0] and len(words) >= 5:
-            code = "x" in words[1] and "libcudart" in line
+            library = words[-1]
+            code = "x" in words[1] and "libcudart" in library
         elif code and words[0] == "Anonymous:" and int(words[1]) > 0:
-            return True
+            return holds_entries(tracer, library, chosen_sites(library))
     return False
 
 

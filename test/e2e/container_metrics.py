@@ -402,7 +402,7 @@ def free_port():
 
 def test_variables_of_the_exporter_that_is_replaced():
     port = free_port()
-    with Agent(HTTP_LISTEN_PORT=str(port), NODE_NAME="node-a", GPU_REFRESH_INTERVAL_SECONDS="10", CGROUP_METRICS_ENABLED="true", POD_NAME="x") as agent:
+    with Agent(HTTP_LISTEN_PORT=str(port), GPUSONDE_WEB_OPEN="true", NODE_NAME="node-a", GPU_REFRESH_INTERVAL_SECONDS="10", CGROUP_METRICS_ENABLED="true", POD_NAME="x") as agent:
         first, = {row["node_name"] for row in contract.check_page(Raw(agent, PAGE, port=port).body)}
         equal(first, "node-a")
         equal(Raw(agent, "/healthz", port=port).body, b"OK")

@@ -9,13 +9,15 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
 
 from lib import perfetto
-from lib.e2e import BUILD, SIMULATED, Agent, children, comm, command, contains, environment, equal, run, values, wait_for
-from lib.traced import SCENARIO, tracing
+from lib.e2e import BUILD, PATIENCE_S, SIMULATED, Agent, children, comm, command, contains, environment, equal, run, values, wait_for
+from lib.traced import DRIVER, SCENARIO, begun, probed, tracing
 
 SIM, PLUGIN, CUPTI = f"{BUILD}/sim/cuda", f"{BUILD}/libgpusonde-cupti.so", f"{BUILD}/sim/cupti/libcupti.so.13"
 US = 500
+COMPARED = "gpusonde_process_cuda_busy_measured"
 ENV = environment(LD_LIBRARY_PATH=SIM, GPUSONDE_NVML_LIBRARY=SIMULATED, GPUSONDE_SIM_SCENARIO=SCENARIO, GPUSONDE_SIM_CUDA_KERNEL_US=str(US),
                   GPUSONDE_CUPTI_LIBRARY=CUPTI)
 SCRIPT = "alloc 4096; copy h2d 4096; repeat 30; launch 3 64; end; sync; stream create; graph 5 3; sync; memset 100; launch; sync"
@@ -24,6 +26,7 @@ VERSIONS = (12, 17, 18, 22, 28, 130001)
 MAGIC, HEADER, WANTED, WORK = 0x74707563, struct.Struct("=IHHQ"), struct.Struct("=IHHIIII"), struct.Struct("=BBHIIIIIIIQQQQQQ")
 TID, START, END, LAUNCH, NAMED = 7, 10, 11, 12, 13  # places in it
 KERNEL, GRAPH, COPY, SET, NAME, DEVICE, SLICE = range(7)
+BUFFER_BYTES, KERNEL_BYTES = 256 << 10, 216  # of CUPTI's newest record of one
 ON, OVER, SPENT, OTHER, NO_LIBRARY, REFUSED = range(6)
 
 
@@ -47,9 +50,12 @@ def loaded(script, path, **env):
 
 
 class Told:
-    """What the plugin in a program says to who listens: works by kind, names, slices, lost."""
+    """
+    What the plugin in a program says to who listens: works by kind, names, slices, lost. @until: the script ends with a pause, which lasts until this is
+    true; at its end a program waits for nobody long.
+    """
 
-    def __init__(self, script=SCRIPT, wanted=(1000, 1000, 0, 1), **env):
+    def __init__(self, script=SCRIPT, wanted=(1000, 1000, 0, 1), until=None, **env):
         self.works, self.names, self.slices, self.lost = [], {}, [], 0
         with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(f"{tmp}/socket")
@@ -60,8 +66,14 @@ class Told:
                 with connection:
                     connection.settimeout(60)
                     connection.send(WANTED.pack(MAGIC, 1, 0, *wanted))
+                    end = time.monotonic() + PATIENCE_S
                     while message := connection.recv(4096):
                         self.take(message)
+                        assert not until or time.monotonic() < end, f"{len(self.works)} works, {self.slices[-1:]}, {self.lost} lost"
+                        if until and until(self):
+                            until = None
+                            self.process.stdin.write("\n")
+                            self.process.stdin.flush()
                 self.process.communicate(timeout=60)
         equal(self.process.returncode, 0, "exit status")
 
@@ -153,11 +165,13 @@ def test_records_that_make_no_sense():
 
 
 def test_what_finds_no_room_is_counted():
-    """64 buffers of 256 KiB: of 130,000 kernels at once some find no place, in CUPTI or in a buffer."""
-    told = Told("repeat 130000; launch; end; sync", GPUSONDE_SIM_CUDA_KERNEL_US="1")
+    """64 buffers of 256 KiB: of a graph of 140,000 kernels some find no place, in CUPTI or in a buffer."""
+    def known(told):
+        return told.count(KERNEL) + told.missing()[0] + told.lost
+
+    told = Told("stream create; graph 140000; sync; pause", until=lambda told: told.slices and known(told) >= 140000, GPUSONDE_SIM_CUDA_KERNEL_US="1")
     dropped, _, bad = told.missing()
-    equal((told.count(KERNEL) + dropped + told.lost, bad), (130000, 0), f"{told.count(KERNEL)} told, {dropped} dropped, {told.lost} lost")
-    assert dropped > 0
+    equal((known(told), dropped, bad), (140000, 140000 - 64 * (BUFFER_BYTES // KERNEL_BYTES), 0), f"{told.count(KERNEL)} told, {dropped} dropped, {told.lost} lost")
 
 
 def test_whoever_listens_goes_and_comes_back():
@@ -239,9 +253,9 @@ def test_in_gpusonde_trace():
 
 
 @contextlib.contextmanager
-def agent(*flags, listens=True):
+def agent(*flags, listens=True, **kwargs):
     with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp:
-        with Agent(*(("--cupti-socket", f"{tmp}/cupti.sock") if listens else ()), *flags, tmp=tmp) as a:
+        with Agent(*(("--cupti-socket", f"{tmp}/cupti.sock") if listens else ()), *flags, tmp=tmp, **kwargs) as a:
             yield a
 
 
@@ -275,6 +289,92 @@ def test_in_the_agent():
         p.stdin.close()
         p.wait(60)
         wait_for(lambda: not rows(a, p.pid), "the process's rows to go")
+
+
+def slices_of(path):
+    with open(path, "rb") as file:
+        timeline = perfetto.read(file.read(), True)
+    return timeline, [s for s in timeline.slices if "times" in s.args], [s for s in timeline.slices if "(estimate)" in s.name]
+
+
+def test_the_agents_timeline():
+    """What CUPTI measured is in it, with arrows from its launches, and no estimate of the same time; what it did not measure is estimated."""
+    tracing()
+    program = f"load {DRIVER}; pause; alloc 64; pause; {SCRIPT}; pause; repeat 5; launch; end; sync; pause"
+    with agent("--trace-enabled", "yes", "--cupti-slice", "60s", "--cupti-period", "60s", scenario=SCENARIO) as a:
+        begun(a)
+        with loaded(program, f"{a.tmp}/cupti.sock") as p, loaded("pause; launch; sync; pause", "/nonexistent") as other:
+            equal((p.stdout.readline(), other.stdout.readline()), ("ready\n", "ready\n"), "the programs")
+            # Its device is known if its first call was seen.
+            probed(a, p.pid, DRIVER)
+            p.stdin.write("\n")
+            p.stdin.flush()
+            equal(p.stdout.readline(), "ready\n", "its context")
+            wait_for(lambda: any(r["state"] == "on" for r in rows(a, p.pid)), "CUPTI to be on")
+            path = a.cli("record", "start").stdout.split()[-1]
+            for q in (p, other):
+                q.stdin.write("\n")
+                q.stdin.flush()
+                equal(q.stdout.readline(), "ready\n", "its work")
+            wait_for(lambda: any(r["graphs"] == 3 for r in rows(a, p.pid)), "what was measured")
+            # An estimate waits for what is measured; what is on its way now is told after it.
+            told = rows(a, p.pid)[0]["observed_seconds"]
+            wait_for(lambda: rows(a, p.pid)[0]["observed_seconds"] > told + 6, "estimates to be told")
+            equal(a.cli("record", "stop").returncode, 0, "stop")
+            # The estimate of the same time is compared with it; nothing is said of a process in which nothing was measured.
+            p.stdin.write("\n")
+            p.stdin.flush()
+            equal(p.stdout.readline(), "ready\n", "more work")
+            wait_for(lambda: values(a.metrics(), f"{COMPARED}_error_ratio", pid=str(p.pid)), "the estimate's error")
+            page = a.metrics()
+            error, seconds, age = (values(page, f"{COMPARED}_{name}", pid=str(p.pid))[0] for name in ("error_ratio", "compared_seconds", "age_seconds"))
+            assert 0 <= error <= 1 <= seconds and 0 <= age < 60, (error, seconds, age)
+            equal([values(page, f"{COMPARED}_{name}", pid=str(other.pid)) for name in ("error_ratio", "compared_seconds", "age_seconds")], [[], [], []], "the other's")
+            for q in (p, other):
+                q.kill()
+        timeline, measured_slices, estimates = slices_of(path)
+    equal(collections.Counter(s.name for s in measured_slices), {"work": 31, "graph": 3, "copy": 1, "set": 1}, "slices")
+    equal({s.args["duration_ns"] for s in measured_slices if s.name == "work"}, {US * 1000}, "durations")
+    equal({timeline.tracks[s.track.parent].pid for s in measured_slices}, {p.pid}, "whose they are")
+    estimated = collections.Counter(timeline.tracks[s.track.parent].pid for s in estimates)
+    equal((estimated[p.pid], estimated[other.pid] > 0), (0, True), "estimates, of the other program alone")
+    launches = {flow: s for s in timeline.named("cuLaunchKernel") for flow in s.flows}
+    for s in measured_slices:
+        if s.name == "work":
+            flow, = s.flows
+            assert launches[flow].begin <= s.begin, (launches[flow], s)
+
+
+def test_who_lies_lies_of_himself():
+    """Times that cannot be are counted and not believed; what a client claims of another's device changes nothing of the other."""
+    tracing()
+    with agent("--trace-enabled", "yes", "--cupti-slice", "60s", "--cupti-period", "60s", scenario=SCENARIO) as a:
+        begun(a)
+        with loaded(f"alloc 64; pause; {SCRIPT}; pause", f"{a.tmp}/cupti.sock") as p, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            equal(p.stdout.readline(), "ready\n", "the program")
+            wait_for(lambda: any(r["state"] == "on" for r in rows(a, p.pid)), "CUPTI to be on")
+            p.stdin.write("\n")
+            p.stdin.flush()
+            equal(p.stdout.readline(), "ready\n", "its work")
+            wait_for(lambda: any(r["graphs"] == 3 and round(r["busy_seconds"] * 1e6) == 46 * US for r in rows(a, p.pid)), "what was measured")
+            uuid = rows(a, p.pid)[0]["uuid"]
+            s.settimeout(60)
+            s.connect(f"{a.tmp}/cupti.sock")
+            s.recv(100)
+            now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            works = [(KERNEL, now - 500_000, now), (KERNEL, now - 3600 * 10**9, now - 3599 * 10**9), (KERNEL, now + 10**12, now + 10**12)]
+            records = struct.pack("=BBHI16s56x", DEVICE, 0, 0, 0, bytes.fromhex(uuid.removeprefix("GPU-").replace("-", "")))
+            records += b"".join(WORK.pack(kind, 0, 0, 0, 1, 7, 1, p.pid, 0, 0, start, end, 0, 0, 0, 0) for kind, start, end in works)
+            records += b"".join(struct.pack("=BBBBIIIQQ48x", SLICE, ON, 0, 0, 22, 0, 0, *times) for times in ((now - 10**6, now), (now - 10**6, now), (now, now + 10**12)))
+            s.send(HEADER.pack(MAGIC, 1, len(records) // 80, 0) + records)
+            wait_for(lambda: [(r["kernels"], r["bad"]) for r in rows(a, os.getpid())] == [(2, 2)], "what was claimed")
+            wait_for(lambda: cupti_of(a)["dropped"] >= 1, "the work of the time before to be counted")
+            own, = rows(a, os.getpid())
+            assert own["busy_seconds"] <= own["observed_seconds"] <= 0.0011, own
+            row, = rows(a, p.pid)
+            equal((row["kernels"], row["graphs"], round(row["busy_seconds"] * 1e6), row["bad"]), (31, 3, 46 * US, 0), "the other's")
+            equal(values(a.metrics(), f"{COMPARED}_compared_seconds", pid=str(os.getpid())), [], "one that is not traced")
+            p.kill()
 
 
 def test_slices_of_the_agent():
@@ -328,6 +428,41 @@ def test_the_timeline():
             # A kernel may begin before its call has returned.
             assert launch.begin <= s.begin and s.args["queued_ns"] <= s.begin - launch.begin, (launch, s)
     equal(len(launches), 5, "those that were captured in a graph")
+    # What was measured has no estimate beside it, and all of it was.
+    equal([s for s in timeline.slices if "(estimate)" in s.name], [], "estimates")
+    times = [s for s in timeline.slices if s.track.name == "time that CUPTI measured"]
+    assert all(any(t.begin <= s.begin and s.end <= t.end for t in times) for s in found), (times, found)
+
+
+def test_a_timeline_of_what_cannot_be_measured():
+    """Another tool has CUPTI: all is estimated, as without it."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp:
+        traced("alloc 64; repeat 3; launch; sync; end", flags=("--json", f"--timeline={tmp}/x.pftrace"), GPUSONDE_SIM_CUPTI_OTHER="1")
+        _, measured_slices, estimates = slices_of(f"{tmp}/x.pftrace")
+    equal(([s for s in measured_slices if s.name == "work"], sum(s.args["launches"] for s in estimates)), ([], 3), "slices and estimates")
+
+
+def sync_in_loop(*argv):
+    """The finding."""
+    done = command(*argv, env=dict(ENV, GPUSONDE_SIM_CUDA_KERNEL_US="2000"))
+    equal(done.returncode, 0, done.stderr)
+    (found,) = [f for f in json.loads(done.stdout.splitlines()[-1])["findings"] if f["finding"] == "sync_in_loop"]
+    return found
+
+
+def test_findings_by_true_times():
+    """Of a command's timeline, and as it runs: that the GPU did nothing was seen, not estimated. Without CUPTI it is, and that is said."""
+    tracing()
+    program = ["--", f"{SIM}/workload", "alloc 4096; repeat 100; copy h2d 64; repeat 4; launch; sync; end; sleep 8; end; free"]
+    with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp:
+        done = command("trace", "--socket=none", "--cupti", f"--timeline={tmp}/x.pftrace", *program, env=dict(ENV, GPUSONDE_SIM_CUDA_KERNEL_US="2000"))
+        equal(done.returncode, 0, done.stderr)
+        found = [sync_in_loop("analyze", "--json", f"{tmp}/x.pftrace"),
+                 sync_in_loop("analyze", "--socket=none", "--json", "--output=-", "--cupti", *program),
+                 sync_in_loop("analyze", "--socket=none", "--json", "--output=-", *program)]
+    equal([f["evidence"].get("work_measured_share") for f in found], [1, 1, None])
+    equal([any("CUPTI" in text for text in f["surer_with"]) for f in found], [False, False, True])
+    assert all(f["evidence"]["device_idle_share"] > 0.1 and round(f["evidence"]["waits_per_step"]) == 4 for f in found), found
 
 
 def test_streams_at_once():

@@ -268,6 +268,17 @@ def test_a_file_of_counters_says_what_is_read():
                 equal(figure(agent, "dcgm_scrape_failures_total"), 0)
 
 
+def test_numbers_are_told_as_the_page_says_them():
+    said = {"sm_active": ("DCGM_FI_PROF_SM_ACTIVE", 0.123456), "nvlink_tx_bytes": ("DCGM_FI_PROF_NVLINK_TX_BYTES", 719654321),
+            "power_violation": ("DCGM_FI_DEV_POWER_VIOLATION", 123456789012345)}
+    with Exporter() as exporter, agent_of(exporter) as agent:
+        exporter.answer = lambda handler: handler.say(page(pod="", more="".join(f"{name}{{{GPU.format(0)}}} {value}\n" for name, value in said.values())))
+        wait_page(agent)
+        row = next(row for row in agent.get("/container/metrics").json() if row.get("sm_active"))
+        equal({member: row[member] for member in said}, {member: value for member, (_, value) in said.items()})
+        equal(values(agent.metrics(), "gpusonde_gpu_sm_active_ratio", gpu="0"), [0.123456])
+
+
 def check_the_driver(agent, uuid):
     uuid.append(agent.get("/api/v1/snapshot").json()["gpus"][0]["uuid"])
     wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_temperature_celsius", uuid="GPU-other") == [8], "what only the exporter knows")

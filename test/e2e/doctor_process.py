@@ -42,6 +42,7 @@ def test_what_is_mapped_can_be_seen():
     contains(checks["CPython"]["text"], f"CPython {sys.version_info[0]}.{sys.version_info[1]}: its frames can be read")
     markers = {10: "all functions enter its loop at one place", 11: "its markers want a write into it"}.get(max(sys.version_info[1], 10), "has no markers for them")
     contains(checks["Python functions"]["text"], markers)
+    contains(checks["asyncio"]["text"], "before 3.14 the interpreter does not say" if sys.version_info < (3, 14) else "that await the running one")
 
 
 def test_what_is_linked_into_another_library():
@@ -95,7 +96,7 @@ def test_another_users_process():
         done = subprocess.run([f"{tmp}/gpusonde", "doctor", "--pid", str(pid), "--json", "--control-socket", "none"], user=65534, group=65534,
                               extra_groups=[], env={}, capture_output=True, text=True, check=False)
         checks = {check["check"]: check for check in json.loads(done.stdout)["checks"]}
-        for layer in ("CUDA", "NCCL", "PyTorch", "CPython", "Python functions", "native"):
+        for layer in ("CUDA", "NCCL", "PyTorch", "CPython", "asyncio", "Python functions", "native"):
             equal(checks[layer]["verdict"], "warning", layer)
             contains(checks[layer]["remedy"], "run gpusonde doctor as root")
 

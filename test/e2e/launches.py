@@ -159,6 +159,13 @@ class Waiting:
         self.process.stdin.write(b"\n")
         self.process.stdin.flush()
 
+    def launched(self):
+        """All: its last line waits for a reader."""
+        def waits():
+            with open(f"/proc/{self.pid}/wchan", encoding="ascii") as f:
+                return "pipe_write" in f.read()
+        wait_for(waits, "the program's last line")
+
     def end(self):
         """Lets it go; what it says."""
         os.close(self.writing)

@@ -93,7 +93,8 @@ def test_without_an_emulator():
 
 
 def test_without_clients():
-    for script, words, tools in (("e2e/prometheus_clients.py", (), ("prometheus", "promtool")), ("e2e/atop_clients.py", ("atop_shows",), ("atop*",)),
+    for script, words, tools in (("e2e/prometheus_clients.py", (), ("prometheus", "promtool")), ("e2e/prometheus_clients.py", ("alertmanager",), ("prometheus-alertmanager",)),
+                                 ("e2e/atop_clients.py", ("atop_shows",), ("atop*",)),
                                  ("e2e/agent_pages.py", ("curl",), ("curl",))):
         check(script, BUILD, SOURCE, *words, without=tools)
 

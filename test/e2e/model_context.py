@@ -71,7 +71,7 @@ def test_requests_that_name_their_version():
 def test_tools_are_the_commands():
     with Agent() as agent, Server("--socket", agent.socket) as server:
         tools = {tool["name"]: tool for tool in server.ask("tools/list")["tools"]}
-        equal(set(tools), {"gpus", "processes", "health", "report", "analyze_timeline"})
+        equal(set(tools), {"gpus", "processes", "explain", "findings", "health", "report", "analyze_timeline"})
         for tool in tools.values():
             equal((tool["annotations"]["readOnlyHint"], tool["inputSchema"]["additionalProperties"]), (True, False), tool["name"])
             assert all(schema["description"] and schema["type"] in ("string", "boolean") for schema in tool["inputSchema"]["properties"].values()), tool
@@ -85,6 +85,10 @@ def test_tools_are_the_commands():
         equal(json.loads(result["content"][0]["text"]), result["structuredContent"])
         equal({process["gpu"] for process in server.call("processes", gpu=2)["structuredContent"]["processes"]}, {2})
         assert server.call("processes", by="user")["structuredContent"]["groups"]
+        explained = server.call("explain", about="gpu:2")["structuredContent"]
+        equal([subject["gpu"] for subject in explained["subjects"]], [2])
+        equal(tools["explain"]["inputSchema"]["required"], [])
+        contains(server.call("findings")["content"][0]["text"], "the agent does not analyse")
         # A command that finds faults ends with 1, and what it found is the answer.
         assert server.call("health")["structuredContent"]["checks"]
 
@@ -99,6 +103,8 @@ def test_what_is_wrong_is_said():
                                        ("report", {"file": "/dev/zero"}, "it is no regular file"), ("report", {"file": 5}, "the argument file must be a path"),
                                        ("report", {"file": ""}, "the argument file must be a path"), ("report", {"file": "x" * 5000}, "the argument file must be a path"),
                                        ("gpus", {"x" * 59 + "\u00e9": 1}, "gpus has no argument"), ("processes", {"user": "1\n--json"}, "--user cannot be"),
+                                       ("explain", {"about": 5}, "the argument about must be a text"), ("explain", {"about": "--json"}, "/nonexistent.so"),
+                                       ("explain", {"file": "x"}, 'explain has no argument "file"'), ("findings", {"about": "0"}, 'findings has no argument "about"'),
                                        ("report", {"file": "/nonexistent", "since": "never"}, "never")):
             result = server.call(tool, **arguments)
             equal(result["isError"], True, (tool, arguments))

@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What is pushed: the agent and gpusonde-push beside a server of ours, which takes batches, refuses them, or does worse."""
-import contextlib
 import glob
 import gzip
-import http.server
 import os
 import re
 import shutil
@@ -14,52 +12,34 @@ import tempfile
 import threading
 
 from e2e.fake_kube import Authority
+from lib.disk import full_disk
 from lib.e2e import SOURCE, Agent, Skip, children, comm, contains, equal, run, values, wait_for
+from lib.post_server import PostServer
 from lib.tls import need_reasons
 
 KEY = "a-very-secret-key"
 PATH = "/v1/kubernetes/clusters/cluster-1/gpu-metrics"
 
 
-class Server:
+class Server(PostServer):
     """Takes batches. @statuses: what the next requests are answered with, in turn; then 200. 0: it says nothing until it is stopped."""
 
     def __init__(self, *statuses, port=0):
-        self.statuses, self.requests, self.stopped = list(statuses), [], threading.Event()
-        server = self
+        self.stopped = threading.Event()
+        super().__init__(*statuses, port=port)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def reply(self, path, headers, body):
+        status = self.next_status(200)
+        self.requests.append((status, path, dict(headers), body))
+        if status == 0:
+            self.stopped.wait()
+            return None
+        # A server that repeats what it was told: it must not get into the log.
+        return status, {}, f"the key was {headers['X-API-Key']}\n".encode()
 
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status = server.statuses.pop(0) if server.statuses else 200
-                server.requests.append((status, self.path, dict(self.headers), body))
-                if status == 0:
-                    server.stopped.wait()
-                    return
-                # A server that repeats what it was told: it must not get into the log.
-                text = f"the key was {self.headers['X-API-Key']}\n".encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_):
-                pass
-
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.http.daemon_threads = True
-        self.port = self.http.server_address[1]
-        threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def __exit__(self, *exception):
         self.stopped.set()
-        self.http.shutdown()
-        self.http.server_close()
+        super().__exit__(*exception)
 
     def taken(self):
         return [r for r in self.requests if 200 <= r[0] < 300]
@@ -100,7 +80,7 @@ def dropped(agent, reason):
 
 
 def queue(agent):
-    return sorted(glob.glob(f"{agent.tmp}/state/push/queue/*"))
+    return sorted(glob.glob(f"{agent.tmp}/state/push/push/*"))
 
 
 def no_key(agent):
@@ -148,7 +128,7 @@ def test_a_batch():
         wait_for(lambda: figure(agent, "up") == 1, "gpusonde_push_up 1")
         assert figure(agent, "batches_total", result="sent") >= 1
         equal(queue(agent), [])
-        equal(agent.get("/control/status", unix=True).json()["push"], "")
+        equal(agent.get("/control/status", unix=True).json()["push"]["push"], "")
         contains(agent.cli("doctor").stdout, "the server takes what is pushed")
         no_key(agent)
         contains(agent.log(), "unencrypted")
@@ -170,7 +150,7 @@ def test_what_is_not_known_is_not_pushed():
 
 def test_off_unless_whole():
     with Agent(API_KEY=KEY) as agent:
-        equal(agent.get("/control/status", unix=True).json()["push"], "off")
+        equal(agent.get("/control/status", unix=True).json()["push"]["push"], "off")
         equal(figure(agent, "up"), None)
         assert "gpusonde-push" not in [comm(p) for p in children(agent.pid)]
         assert "pushed" not in agent.log(), agent.log()
@@ -245,7 +225,7 @@ def test_nobody_listens_and_the_agent_is_killed():
             wait_for(lambda: len(queue(agent)) >= 4, "batches in the queue")
             wait_for(lambda: figure(agent, "up") == 0, "gpusonde_push_up 0")
             wait_for(lambda: (figure(agent, "queue_bytes") or 0) >= 4 * 4096, "bytes in the queue")
-            contains(agent.cli("doctor").stdout, "pushing to the server: ")
+            contains(agent.cli("doctor").stdout, "pushing to the server (push): ")
             helper = [p for p in children(agent.pid) if comm(p) == "gpusonde-push"][0]
             os.kill(agent.pid, signal.SIGKILL)
             agent.process.wait()
@@ -256,12 +236,12 @@ def test_nobody_listens_and_the_agent_is_killed():
             for path in queue(agent):
                 if not path.endswith("/new"):
                     with open(path, "rb") as f:
-                        kept.append(f.read()[16:])
+                        kept.append(f.read()[32:])
         with Server(port=port) as server, Agent(tmp=tmp, **settings(port)) as agent:
             wait_for(lambda: len(server.taken()) > len(kept), "what was kept, and more")
             equal([r[3] for r in server.taken()[:len(kept)]], kept)
             wait_for(lambda: queue(agent) == [], "an empty queue")
-            for reason in ("full", "torn", "unkept"):
+            for reason in ("full", "torn", "unkept", "old"):
                 equal(dropped(agent, reason), 0, reason)
 
 
@@ -283,26 +263,11 @@ def test_torn_files():
             wait_for(lambda: dropped(agent, "torn") == 1, "a torn batch that is counted")
 
 
-@contextlib.contextmanager
-def small_disk(folder):
-    os.makedirs(folder)
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True, check=False).returncode:
-        raise Skip("a small file system wants root, with CAP_SYS_ADMIN")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
-
-
 def test_a_full_disk():
-    with tempfile.TemporaryDirectory() as tmp, small_disk(f"{tmp}/state"):
-        with open(f"{tmp}/state/filler", "wb", buffering=0) as f, contextlib.suppress(OSError):
-            while f.write(b"x" * 4096):
-                pass
-        with Agent(tmp=tmp, **settings(closed_port())) as agent:
-            wait_for(lambda: (dropped(agent, "unkept") or 0) >= 2, "batches that could not be kept")
-            equal([p for p in queue(agent) if p.endswith("/new")], [])
-            equal(agent.get("/readyz").status, 200)
+    with tempfile.TemporaryDirectory() as tmp, full_disk(f"{tmp}/state"), Agent(tmp=tmp, **settings(closed_port())) as agent:
+        wait_for(lambda: (dropped(agent, "unkept") or 0) >= 2, "batches that could not be kept")
+        equal([p for p in queue(agent) if p.endswith("/new")], [])
+        equal(agent.get("/readyz").status, 200)
 
 
 def test_its_process_is_replaced():

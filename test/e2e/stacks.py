@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 
 from lib.e2e import BUILD, SOURCE, Skip, command, contains, environment, equal, run
+from lib.protobuf import fields, packed
 from lib.sampling import unbiased
 from lib.traced import tracing
 
@@ -87,6 +88,28 @@ def test_stacks_of_each_python():
         check(python)
 
 
+def test_in_a_virtual_environment():
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        made = subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", tmp], capture_output=True, text=True, check=False)
+        equal(made.returncode, 0, made.stderr)
+        check(f"{tmp}/bin/python3")
+
+
+def test_what_only_a_container_has():
+    """The interpreter lies where only its own mount namespace has it."""
+    tracing()
+    program = os.path.realpath("/usr/bin/python3")
+    with tempfile.TemporaryDirectory() as tmp:
+        at = f"{tmp}/root"
+        os.mkdir(at)
+        script = f'mount -t tmpfs none {at} && cp {program} {at} && PYTHONHOME=/usr exec {at}/{os.path.basename(program)} "$@"'
+        done = traced(f"{tmp}/x.folded", "-m", "sh", "-c", script, "sh", CALLS, f"{tmp}/said", python="unshare")
+        equal(done.returncode, 0, done.stderr)
+        equal(os.listdir(at), [], "what this mount namespace has of it")
+        compare(folded(f"{tmp}/x.folded"), wanted(f"{tmp}/said", f"{tmp}/said.child"))
+
+
 PROGRAM = """
 import ctypes, sys
 cuda = ctypes.CDLL("libcudart.so.13")
@@ -129,51 +152,21 @@ def test_weights():
     equal(written("x.folded"), b"", "launches")
 
 
-def numbers(data):
-    """Of a protobuf message: (field, value) pairs."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        tag = varint()
-        if tag & 7 == 2:
-            n = varint()
-            yield tag >> 3, data[at:at + n]
-            at += n
-        else:
-            equal(tag & 7, 0, "wire type")
-            yield tag >> 3, varint()
-
-
-def packed(data):
-    return [value for _, value in numbers(b"".join(b"\x08" + part for part in re.findall(rb"[\x80-\xff]*[\x00-\x7f]", data)))]
-
-
 def test_pprof():
     tracing()
     profile = collections.defaultdict(list)
-    for field, value in numbers(gzip.decompress(written("x.pb.gz"))):
+    for field, value in fields(gzip.decompress(written("x.pb.gz"))):
         profile[field].append(value)
     strings = [s.decode() for s in profile[6]]
     equal(strings[0], "", "the first string")
-    kinds = [strings[dict(numbers(kind))[1]] for kind in profile[1]]
-    functions = {f[1]: (strings[f[2]], strings[f.get(4, 0)]) for f in (dict(numbers(f)) for f in profile[5])}
+    kinds = [strings[dict(fields(kind))[1]] for kind in profile[1]]
+    functions = {f[1]: (strings[f[2]], strings[f.get(4, 0)]) for f in (dict(fields(f)) for f in profile[5])}
     places = {}
-    for location in (dict(numbers(l)) for l in profile[4]):
-        line = dict(numbers(location[4]))
+    for location in (dict(fields(l)) for l in profile[4]):
+        line = dict(fields(location[4]))
         places[location[1]] = (*functions[line[1]], line.get(2, 0))
     found = {}
-    for sample in (dict(numbers(s)) for s in profile[2]):
+    for sample in (dict(fields(s)) for s in profile[2]):
         found[tuple(places[i] for i in packed(sample[1]))[:-1]] = dict(zip(kinds, packed(sample[2])))
     stack = ("cudaMalloc", "", 0), ("allocate", "<string>", 6), ("main", "<string>", 12), ("<module>", "<string>", 17)
     equal(found[stack]["bytes_held"], 5000, str(found))

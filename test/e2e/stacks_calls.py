@@ -12,6 +12,7 @@ import sys
 import threading
 
 MOST = 127
+AWAITING_MOST = 16  # frames of a task that awaits
 
 free = ctypes.CDLL("libcudart.so.13")  # calls without the interpreter's lock
 held = ctypes.PyDLL("libcudart.so.13")  # calls with it
@@ -19,11 +20,39 @@ numbers = iter(range(1, 1 << 20))
 said = []
 
 
+def said_of(frame):
+    code = frame.f_code
+    return f"{getattr(code, 'co_qualname', code.co_name)} ({code.co_filename}:{frame.f_lineno})".replace(";", ":")
+
+
+def call_graph():
+    """Of the task that runs here, as asyncio tells it from 3.14 on; else None."""
+    try:
+        return asyncio.capture_call_graph()
+    except (AttributeError, RuntimeError):
+        return None
+
+
+def awaiters(graph):
+    """Frames of the tasks that await this one, the innermost first."""
+    while graph.awaited_by:
+        if len(graph.awaited_by) > 1:
+            yield "[awaited by several tasks]"
+            return
+        graph, = graph.awaited_by
+        if isinstance(graph.future, asyncio.Task):
+            yield "[awaited by]"
+            frames = [said_of(entry.frame) for entry in graph.call_stack]
+            yield from ["[awaited further]"] * (len(frames) > AWAITING_MOST) + frames[-AWAITING_MOST:]
+
+
 def stack(frame, number):
     found = []
+    graph = call_graph()
     while frame:
-        code = frame.f_code
-        found.append(f"{getattr(code, 'co_qualname', code.co_name)} ({code.co_filename}:{frame.f_lineno})".replace(";", ":"))
+        found.append(said_of(frame))
+        if graph and graph.future.get_coro().cr_frame is frame:
+            found.extend(awaiters(graph))
         frame = frame.f_back
     if len(found) > MOST:
         found = found[:MOST] + ["[deeper stack]"]
@@ -141,9 +170,38 @@ async def middle(n):
         call()
 
 
+async def gathers():
+    await asyncio.gather(leaf(1), middle(2))
+
+
+async def deep(n):
+    if n:
+        return await deep(n - 1)
+    return await asyncio.shield(leaf(1))
+
+
+async def shared():
+    task = asyncio.ensure_future(middle(2))
+
+    async def awaits():
+        await task
+
+    await asyncio.gather(awaits(), awaits())
+    await deep(AWAITING_MOST)
+
+
+async def groups():
+    async with asyncio.TaskGroup() as group:
+        group.create_task(gathers())
+        group.create_task(leaf(2))
+
+
 async def coroutines():
     await middle(2)
     await asyncio.gather(leaf(1), middle(1), asyncio.ensure_future(leaf(2)))
+    await asyncio.gather(gathers(), shared())
+    if hasattr(asyncio, "TaskGroup"):
+        await groups()
 
 
 def threads():

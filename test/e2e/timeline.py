@@ -3,11 +3,14 @@
 import collections
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
+from e2e.stacks import interpreters
 from lib import perfetto
 from lib.e2e import BUILD, GPUSONDE, SIMULATED, SOURCE, Agent, Skip, command, contains, environment, equal, run, wait_for
 from lib.traced import SCENARIO, tracing
@@ -125,18 +128,80 @@ def test_communicators():
 
 def test_chrome():
     with tempfile.TemporaryDirectory() as tmp:
+        begin = time.monotonic_ns() / 1000
         _, sums = traced(f"{tmp}/x.json", f"{SIM}/workload", SCRIPT)
+        end = time.monotonic_ns() / 1000
         with open(f"{tmp}/x.json") as file:
             events = json.load(file)
     found = collections.Counter(e["name"] for e in events if e["ph"] in "Xi" and e["cat"] == "cuda")
     for call, calls in counted(sums).items():
         equal(found[call], calls, call)
+    # Microseconds of CLOCK_MONOTONIC.
+    assert all(begin <= e["ts"] <= e["ts"] + e.get("dur", 0) <= end for e in events if e["ph"] in "Xi" and e["cat"] == "cuda"), (begin, end)
     assert all(e["dur"] >= 0 and e["ts"] > 0 for e in events if e["ph"] == "X")
     named = {(e["pid"], e["tid"]) for e in events if e["ph"] == "M"}
     equal({(e["pid"], e["tid"]) for e in events if e["ph"] in "Xi"} - named, set(), "tracks without a name")
     # An arrow ends in the span of a stream.
     ends = {e["id"]: e for e in events if e["ph"] == "f"}
     assert ends and all(e["id"] in ends for e in events if e["ph"] == "s")
+
+
+def chrome(path, *program, flags=()):
+    """(category, name) -> complete events and instants; what was counted."""
+    _, sums = traced(path, *program, flags=flags)
+    with open(path) as file:
+        events = json.load(file)
+    assert all(e["dur"] >= 0 for e in events if e["ph"] == "X")
+    return collections.Counter((e["cat"], e["name"]) for e in events if e["ph"] in "Xi"), sums
+
+
+def test_chrome_of_the_layers():
+    """Categories are those that readers of such files go by: nccl, torch and python beside cuda."""
+    with tempfile.TemporaryDirectory() as tmp:
+        found, sums = chrome(f"{tmp}/n.json", f"{BUILD}/test/e2e/collectives", "operations")
+        calls = {call: n for call, n in counted(sums).items() if call.startswith("nccl")}
+        assert len(calls) > 10, calls
+        on_tracks = {call: found["nccl", call] for call in calls}
+        assert all(on_tracks[call] >= n for call, n in calls.items()), f"{on_tracks}, and not at least {calls}"
+        found, _ = chrome(f"{tmp}/t.json", f"{BUILD}/test/e2e/calls_operators", "train", flags=["--torch"])
+        equal((found["torch", "Optimizer.step#SGD.step"], found["torch", "out of memory"]), (50, 1))
+        found, _ = chrome(f"{tmp}/p.json", "/usr/bin/python3", f"{SOURCE}/test/e2e/gil_calls.py", "waits", "0.3", flags=["--python"])
+        assert sum(n for (category, _), n in found.items() if category == "python") > 0, found
+
+
+def test_chrome_of_the_others():
+    """Probes of the user's own, the GPUs' figures, what gpusonde says of itself, and spans of the program."""
+    with tempfile.TemporaryDirectory() as tmp:
+        found, sums = chrome(f"{tmp}/u.json", f"{BUILD}/test/e2e/calls_named", "7", flags=["--probe=libnamed.so:named_leaf"])
+        (calls,) = (call["count"] for call in sums["calls"] if call["api"] == "named_leaf")
+        equal((found["user", "named_leaf"], calls), (21, 21))
+        found, _ = chrome(f"{tmp}/m.json", "/usr/bin/python3", "-c", SPANS, "monotonic", f"{tmp}/own.json", f"{SIM}/workload", "launch; sync", "",
+                          flags=[f"--merge={tmp}/own.json"])
+        with open(f"{tmp}/m.json", encoding="utf-8") as file:
+            figures = {e["name"] for e in json.load(file) if e["ph"] == "C" and e["cat"] == "gpu" and isinstance(e["args"]["value"], (int, float))}
+    equal((found["program", "train"], found["program", "step"], found["gpusonde", "clocks"], found["gpu", "driver's clock"] > 0), (1, 1, 1, True))
+    assert {"utilization", "power, watts", "memory used, bytes"} <= figures, figures
+
+
+# A library of cuBLAS' name, and a program that multiplies with it.
+MULTIPLIES = """
+import ctypes, sys
+blas = ctypes.CDLL(sys.argv[1])
+none = ctypes.c_void_p()
+for _ in range(7):
+    blas.cublasSgemm_v2(none, 0, 0, 2, 3, 4, none, none, 2, none, 4, none, none, 2)
+"""
+
+
+def test_chrome_of_cublas():
+    if not shutil.which("cc"):
+        raise Skip("no C compiler here")
+    with tempfile.TemporaryDirectory() as tmp:
+        with open(f"{tmp}/blas.c", "w", encoding="ascii") as file:
+            file.write("int cublasSgemm_v2(void *handle, int a, int b, int m, int n, int k) { return handle != 0 || a + b + m + n + k == 0; }\n")
+        subprocess.run(["cc", "-O0", "-shared", "-fPIC", "-o", f"{tmp}/libcublas.so.13", f"{tmp}/blas.c"], check=True)
+        found, _ = chrome(f"{tmp}/x.json", "/usr/bin/python3", "-c", MULTIPLIES, f"{tmp}/libcublas.so.13", flags=["--blas"])
+    equal(found["blas", "cublasSgemm_v2"], 7)
 
 
 def decoded(data):
@@ -182,6 +247,46 @@ def test_gpus():
     assert abs(clocks[3] - sync.end) < 60e9, f"{clocks} and {sync}"
     throttled = [s for s in timeline.slices if s.track.name == "clocks throttled by"]
     assert throttled and all(s.track.parent in gpus and s.begin < s.end for s in throttled), throttled
+
+
+# Half of each four seconds all of it is busy, by the time since boot; its driver's clock is 96 ms behind (sim/nvml/call.h).
+SQUARE = """
+gpus: [{model: h100-sxm}]
+processes: [{name: job, memory: 1GiB, load: {gpu: {square: [0, 100], period: 4s}}}]
+"""
+
+
+def busy_share(begin, end):
+    """Of a time since boot in ns, by SQUARE."""
+    at = lambda t: t // 4_000_000_000 * 2_000_000_000 + min(t % 4_000_000_000, 2_000_000_000)
+    return (at(end) - at(begin)) / (end - begin)
+
+
+def test_times_of_the_driver():
+    """A mean of samples stands where they begin, on our clock, as closely as it is measured; alone and beside an agent."""
+    with tempfile.TemporaryDirectory() as tmp:
+        with open(f"{tmp}/square.yaml", "w", encoding="ascii") as file:
+            file.write(SQUARE)
+        env = dict(ENV, GPUSONDE_SIM_SCENARIO=f"{tmp}/square.yaml")
+        program = [f"{SIM}/workload", "alloc 4096; sleep 7000; free all"]
+        traced(f"{tmp}/x.pftrace", *program, env=env)
+        with Agent("--trace-enabled", "no", scenario=f"{tmp}/square.yaml") as agent:
+            done = command("trace", f"--socket={agent.socket}", f"--timeline={tmp}/y.pftrace", "--", *program, env=env)
+        equal(done.returncode, 0, done.stderr)
+        files = [perfetto_of(f"{tmp}/{name}.pftrace") for name in "xy"]
+    for timeline in files:
+        marks = [i for i in timeline.instants if i.name == "driver's clock"]
+        assert marks and not [i for i in timeline.instants if i.name.startswith("driver's clock jumps")], timeline.instants
+        for mark in marks:
+            error = mark.args["error_ns"] + 2_000_000 # times of an agent's document are in milliseconds
+            assert abs(mark.args["realtime_ns"] + 96_000_000) <= error < 60_000_000, mark
+        boot = timeline.clocks[0][6] - timeline.clocks[0][3]
+        values = [v for v in timeline.values if v.track.name == "utilization"]
+        assert len(values) > 4, values
+        # A short one is after a value without a time of its own.
+        told = [(a.time, b.time, a.value) for a, b in zip(values, values[1:]) if 400_000_000 < b.time - a.time < 3_000_000_000]
+        off = [abs(busy_share(begin + boot, end + boot) - value) * (end - begin) for begin, end, value in told]
+        assert len(off) > 2 and max(off) <= 20_000_000 + max(m.args["error_ns"] for m in marks), f"{off} of {told}"
 
 
 def test_xids():
@@ -237,16 +342,60 @@ def test_python():
     assert any(e.track.tid == want for e in waits + told), waits + told
 
 
+def test_garbage():
+    """Each collection that was counted is a slice of its thread. Of the first interpreter that has symbols of its collector."""
+    tracing()
+    for path in sorted(interpreters()):
+        with open(os.path.realpath(path), "rb") as file:
+            if b"invoke_gc_callback" not in file.read():
+                continue
+        with tempfile.TemporaryDirectory() as tmp:
+            _, sums = traced(f"{tmp}/x.pftrace", path, f"{SOURCE}/test/e2e/gil_calls.py", "alone", "10", flags=["--python"])
+            timeline = perfetto_of(f"{tmp}/x.pftrace")
+        counts = sum(row["count"] for row in sums["python"]["collections"])
+        slices = timeline.named("garbage collection")
+        equal(({s.category for s in slices}, len(slices)), ({"python"}, counts))
+        assert counts >= 10 and all(s.begin < s.end and s.track.kind == "thread" for s in slices), slices
+        return
+    raise Skip("no Python has symbols of its collector")
+
+
+def maps(pid, library):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        return library in file.read()
+
+
+def test_a_late_start():
+    """A program that ran before it was traced is marked so, on its own track; one from its first call on is not."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        path = f"{tmp}/x.pftrace"
+        with subprocess.Popen([f"{SIM}/spin", "__cudaLaunchKernel", "--seconds", "60"], env=ENV, stdout=subprocess.DEVNULL) as program:
+            wait_for(lambda: maps(program.pid, "libcudart"), "the program to run") # noqa: B023
+            with subprocess.Popen([GPUSONDE, "trace", "--socket=none", f"--timeline={path}", "-p", str(program.pid)], env=ENV, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as tracer:
+                wait_for(lambda: os.path.exists(path) and os.path.getsize(path) > 1 << 16, "some of the timeline") # noqa: B023
+                tracer.terminate()
+                equal(tracer.wait(60), 0)
+            program.kill()
+        late = perfetto_of(path)
+        traced(path, f"{SIM}/workload", "launch; sync")
+        early = perfetto_of(path)
+    marks = [i for i in late.instants if i.name == "late"]
+    equal({(i.category, i.track.kind, i.track.pid) for i in marks}, {("gpusonde", "process", program.pid)})
+    equal([i for i in early.instants if i.name == "late"], [])
+
+
 def test_killed():
     """kill -9 while it is written: what was written opens."""
     tracing()
     with tempfile.TemporaryDirectory() as tmp:
-        for name in ("x.pftrace", "x.json"):
+        for name, size in (("x.pftrace", 1 << 18), ("x.json", 1 << 20)): # a call takes five bytes or two hundred
             path = f"{tmp}/{name}"
             with subprocess.Popen([f"{SIM}/spin", "__cudaLaunchKernel", "--seconds", "60"], env=ENV, stdout=subprocess.DEVNULL) as program:
                 with subprocess.Popen([GPUSONDE, "trace", "--socket=none", f"--timeline={path}", "-p", str(program.pid)], env=ENV,
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tracer:
-                    wait_for(lambda: os.path.exists(path) and os.path.getsize(path) > 1 << 20, "a megabyte of timeline") # noqa: B023
+                    wait_for(lambda: os.path.exists(path) and os.path.getsize(path) > size, "much of the timeline") # noqa: B023
                     tracer.send_signal(signal.SIGKILL)
                 program.kill()
             if name.endswith("pftrace"):
@@ -266,10 +415,10 @@ def parts(folder, stem="x"):
 def test_several_files():
     """Each opens alone; together they have every call, and with --keep only the newest stay."""
     with tempfile.TemporaryDirectory() as tmp:
-        _, sums = traced(f"{tmp}/x.pftrace", f"{SIM}/spin", "__cudaLaunchKernel", "--calls", "400000", flags=["--rotate-size=1MiB"])
+        _, sums = traced(f"{tmp}/x.pftrace", f"{SIM}/spin", "__cudaLaunchKernel", "--calls", "300000", flags=["--rotate-size=1MiB"])
         sizes = [os.path.getsize(f"{tmp}/{name}") for name in os.listdir(tmp) if name.endswith(".pftrace")]
         files = parts(tmp)
-        traced(f"{tmp}/y.pftrace", f"{SIM}/spin", "__cudaLaunchKernel", "--calls", "400000", flags=["--rotate-size=1MiB", "--keep=1"])
+        traced(f"{tmp}/y.pftrace", f"{SIM}/spin", "__cudaLaunchKernel", "--calls", "300000", flags=["--rotate-size=1MiB", "--keep=1"])
         kept = sorted(name for name in os.listdir(tmp) if name.startswith("y.") and name.endswith(".pftrace"))
         newest = parts(tmp, "y")
     assert len(files) > 1 and max(sizes) <= 1 << 20, sizes
@@ -310,6 +459,27 @@ def test_the_last_before_an_xid():
     names = {i.name for i in file.instants}
     assert {"XID 999", "written because of XID 999"} <= names, names
     equal(len(file.named("cudaLaunchKernel")), 1)
+
+
+def test_the_last_before_a_finding():
+    """
+    What is found while tracing goes on is said, and what is kept is written with the calls until then: of a program that copies all the time. Of one that
+    does not, that is not found. A busy machine may have others, and another one first.
+    """
+    tracing()
+    env = dict(ENV, GPUSONDE_SIM_CUDA_COPY_GBPS="0.1")
+    with tempfile.TemporaryDirectory() as tmp:
+        for name, script in (("x", "repeat 1500; copy h2d 1048576; end"), ("y", "repeat 140; copy h2d 1024; sleep 100; end")):
+            done = command("trace", "--socket=none", f"--timeline={tmp}/{name}.pftrace", "--last=60s", "--", f"{SIM}/workload",
+                           f"alloc 1048576; {script}; free", env=env)
+            equal(done.returncode, 0, done.stderr)
+            found = re.findall("^gpusonde trace: found: (.*)$", done.stderr, re.M)
+            equal(("copy_bound" in found, os.path.exists(f"{tmp}/{name}.1.pftrace")), (name == "x", bool(found)), done.stderr)
+            if name == "x":
+                written, last = perfetto_of(f"{tmp}/x.1.pftrace"), perfetto_of(f"{tmp}/x.pftrace")
+                assert f"written because of {found[0]}" in {i.name for i in written.instants}, (found, written.instants)
+                calls = len(written.named("cudaMemcpy")), len(last.named("cudaMemcpy"))
+                assert 0 < calls[0] < calls[1] == 1500, calls
 
 
 # Runs a program of CUDA within a span that it writes of itself; the clock, and what is added to the file, are its arguments.
@@ -385,11 +555,11 @@ def test_spans_that_are_refused():
 def test_lost():
     """A small buffer and a fast program: what is lost is said in the file, to the event."""
     with tempfile.TemporaryDirectory() as tmp:
-        done, sums = traced(f"{tmp}/x.pftrace", f"{SIM}/spin", "__cudaLaunchKernel", "--threads", "4", "--calls", "100000",
+        done, sums = traced(f"{tmp}/x.pftrace", f"{SIM}/spin", "__cudaLaunchKernel", "--threads", "4", "--calls", "50000",
                             flags=["--trace-buffer=64KiB"])
         timeline = perfetto_of(f"{tmp}/x.pftrace")
     calls = counted(sums)["__cudaLaunchKernel"]
-    equal(calls, 400000)
+    equal(calls, 200000)
     lost, events = lost_in(timeline), sums["events"]
     equal((lost, events["received"] + events["dropped"]), (events["dropped"], events["produced"]))
     if not lost:

@@ -8,7 +8,9 @@ import subprocess
 import tempfile
 
 from lib import perfetto
-from lib.e2e import Agent, Skip, contains, equal, run, values, wait_for
+from lib.chromium import Browser
+from lib.e2e import GPUSONDE, Agent, Skip, contains, equal, run, values, wait_for
+from lib.tmux import Terminal
 from lib.traced import SCENARIO, Workload, all_counted, begun, probed_when_loaded
 
 
@@ -115,6 +117,63 @@ def test_the_last_is_written_when_asked():
     equal(calls_of(timeline, workload.process.pid)["cuLaunchKernel"], 20)
 
 
+def test_what_the_budget_takes_is_marked():
+    """On the process's track, as on its pages: events first, then the returns of launches."""
+    with tracing("--trace-max-overhead", "0.01%") as agent:
+        begun(agent)
+        with Workload(agent, "api driver; init; repeat 2000000000; launch; end") as workload:
+            probed_when_loaded(agent, workload)
+            record(agent, "start")
+            workload.go_on()
+
+            def incomplete():
+                return [why for p in agent.get("/api/v1/trace").json()["trace"]["processes"] if p["pid"] == workload.process.pid for why in p["incomplete"]]
+            said = wait_for(lambda: (why := incomplete()) and {"events_off", "no_launch_returns"} <= set(why) and why, "the budget to take something")
+            path = record(agent, "stop").stdout.strip()
+        timeline = perfetto_of(path)
+    marks = {i.name for i in timeline.instants if i.track.kind == "process" and i.track.pid == workload.process.pid}
+    assert {"events_off", "no_launch_returns"} <= marks, f"{marks}, and the pages say {said}"
+
+
+def explained(agent, found):
+    """What was found has the same figures in sentences, of whose it is and of all."""
+    for finding in (f for f in found if f["active"] and f["pid"] and not f["caused_by"]):
+        (subject,) = (s for s in json.loads(agent.cli("explain", f"pid:{finding['pid']}", "--json").stdout)["subjects"] if s["kind"] == "pid")
+        said = [s for s in subject["sentences"] if s["topic"] == "finding" and s["text"].startswith(finding["finding"] + ": ")]
+        assert any(s["remedy"] == finding["remedy"] and set(s["figures"]) == set(finding["evidence"]) | {"confidence"} for s in said), (finding, subject)
+        contains(agent.cli("explain", "--findings").stdout, finding["title"])
+    names = [f["finding"] for f in json.loads(agent.cli("explain", "--findings", "--json").stdout)["findings"]]
+    assert found[0]["finding"] in names, names
+
+
+CARDS = """[...document.querySelectorAll(".finding")].map(card => [card.querySelector("h2 .name").innerText, card.querySelector("h2 .state").innerText,
+    card.querySelector(".sure").innerText.match(/Confidence (\\d+) %/)?.[1]])"""
+
+
+def seen_everywhere(agent):
+    """What is active is the same on the screen, the web page, in JSON and on /metrics."""
+    with Browser() as browser, browser.open(f"http://127.0.0.1:{agent.port()}/#findings") as page, \
+            Terminal(GPUSONDE, "top", "--socket", agent.socket, columns=250, rows=100, env=dict(agent.env, HOME="/nonexistent")) as screen:
+        screen.shows("h help")
+        screen.keys("8")
+        seen = {}
+
+        def agree():
+            active, metrics, cards, text = findings_of(agent), agent.metrics(), page.ask(CARDS), screen.screen()
+            by_rule = collections.Counter(f["finding"] for f in active)
+            seen.update(active=active, cards=cards, text=text)
+            return findings_of(agent) == active and active and \
+                {rule: values(metrics, "gpusonde_finding_active", finding=rule) for rule in by_rule} == {rule: [n] for rule, n in by_rule.items()} and \
+                sorted(title for title, state, _ in cards if state == "now") == sorted(f["title"] for f in active) and \
+                sorted(int(sure) for _, state, sure in cards if state == "now") == sorted(round(f["confidence"] * 100) for f in active) and \
+                all(f["title"] in text for f in active)
+        wait_for(agree, "four views to say the same", otherwise=lambda: seen)
+
+
+def findings_of(agent):
+    return [f for f in agent.get("/api/v1/findings").json()["findings"] if f["active"]]
+
+
 def test_a_finding_writes_the_last():
     """The analysis finds something after ten seconds, and what is kept of the timeline is written, with the reason. Another program of this machine may be found first."""
     with tracing("--timeline-last", "60s", "--trace-analysis", "yes") as agent:
@@ -126,6 +185,8 @@ def test_a_finding_writes_the_last():
         timeline = perfetto_of(path)
         (reason,) = (i.name.removeprefix("written because of ") for i in timeline.instants if i.name.startswith("written because of "))
         found = wait_for(lambda: [f for f in agent.get("/api/v1/findings").json()["findings"] if f["finding"] == reason], f"{reason} on the page of findings")
+        explained(agent, found)
+        seen_everywhere(agent)
     pids = [f["pid"] for f in found if f["pid"]]
     assert any(calls_of(timeline, pid) for pid in pids) or not pids, f"{pids} have no calls in the file"
 
@@ -175,6 +236,23 @@ def test_a_full_disk():
             subprocess.run(["umount", "-l", tmp], check=False)
     contains(found["timeline"]["error"], "No space left on device")
     assert any(e.name == "cuLaunchKernel" for e in timeline.slices)
+
+
+def test_from_the_screen():
+    """t of a process's own screen begins one and ends it, and says each time which file it is."""
+    with tracing() as agent, Terminal(GPUSONDE, "top", "--socket", agent.socket, columns=160, rows=40, env=dict(agent.env, HOME="/nonexistent")) as screen:
+        begun(agent)
+        screen.shows(" PID")
+        screen.keys("Down")
+        screen.keys("Enter")
+        screen.shows("Process ")
+        folder = f"{agent.tmp}/state/timelines"
+        screen.keys("t")
+        screen.shows(f"a timeline is recorded, t ends it: {folder}/")
+        assert state(agent)["recording"]
+        screen.keys("t")
+        screen.shows(f"the timeline is written: {folder}/")
+        assert not state(agent)["recording"]
 
 
 def test_nothing_is_traced():

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpusonde top on a terminal (tmux): keys, sizes, a driver and an agent that hang, names that users chose, and the same numbers as in JSON."""
 import contextlib
+import http.server
+import json
 import os
+import pathlib
 import re
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import tempfile
+import threading
 
-from lib.e2e import GPUSONDE, SIMULATED, Agent, Worker, command, contains, environment, equal, run, wait_for
+from lib.big_node import copied, gpu_of
+from lib.e2e import GPUSONDE, SIMULATED, SOURCE, Agent, Skip, Worker, command, contains, environment, equal, run, wait_for
 from lib.tmux import Terminal
 
 
@@ -50,6 +57,20 @@ def test_without_an_agent_it_samples_itself():
         equal(screen.status(), 0)
 
 
+def test_of_a_user_whose_terminal_is_another_ones():
+    """As after su: it may be written to, but not opened."""
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("root and setpriv are needed")
+    if not os.stat(GPUSONDE).st_mode & 0o001 or any(not os.stat(p).st_mode & 0o001 for p in map(str, pathlib.Path(GPUSONDE).parents)):
+        raise Skip("the build's folder is root's alone")
+    env = environment(GPUSONDE_NVML_LIBRARY=SIMULATED, GPUSONDE_SIM_SCENARIO=f"{SOURCE}/sim/scenarios/desktop-1gpu.yaml", HOME="/nonexistent")
+    with Terminal("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", GPUSONDE, env=env) as screen:
+        screen.shows("UTIL", "SIMULATED")
+        screen.keys("q")
+        equal(screen.status(), 0)
+        equal(screen.errors(), "")
+
+
 def test_no_terminal_and_unknown_terminals():
     out = command("top")
     equal(out.returncode, 1)
@@ -63,7 +84,7 @@ def test_no_terminal_and_unknown_terminals():
 def test_every_tab():
     with Agent() as agent, terminal(agent, "top") as screen:
         for key, words in (("2", "WORKLOAD"), ("3", "WHO"), ("4", "No CUDA calls"), ("5", "No kernels"), ("6", "No operations of NCCL"), ("7", "No operators"),
-                           ("8", "No findings"), ("9", "XID"), ("0", "NV18"), ("1", "UTIL")):
+                           ("8", "No findings"), ("9", "XID"), ("0", "NV18"), ("i", "No inference servers"), ("m", "RECEIVED"), ("1", "UTIL")):
             screen.keys(key)
             screen.shows(words)
         screen.keys("Tab")
@@ -197,12 +218,12 @@ def test_signals_ask_first():
 
 
 def test_a_process_of_its_own_screen():
-    with tempfile.TemporaryDirectory() as tmp, Worker(tmp) as worker:
+    with tempfile.TemporaryDirectory() as tmp, Worker(tmp, env=dict(os.environ, CUDA_VISIBLE_DEVICES="0,\x1b[2J3", SECRET="hidden1")) as worker:
         with Agent(scenario=worker.scenario()) as agent, terminal(agent, "top") as screen:
             screen.shows(worker.comm)
             screen.keys("Down")
             screen.keys("Enter")
-            screen.shows(f"Process {worker.pid}", "GPU MEM", "No calls and kernels")
+            screen.shows(f"Process {worker.pid}", "GPU MEM", "No calls and kernels", "CUDA_VISIBLE_DEVICES=0,?[2J3", without=["hidden1"])
             screen.keys("t")
             screen.shows("nothing is traced")
             worker.end()
@@ -232,7 +253,7 @@ def test_filter_group_freeze_and_files():
         screen.keys("V")
         screen.shows(".svg")
         names = [n for n in screen.files() if n.startswith("gpusonde-")]
-        equal([n.rsplit(".", 1)[1] for n in sorted(names)], ["svg", "txt"])
+        equal(sorted(n.rsplit(".", 1)[1] for n in names), ["svg", "txt"])
         for name in names:
             contains(screen.read(name), "WORKLOAD")
         screen.keys("q")
@@ -251,6 +272,183 @@ def test_mouse():
         screen.click(row + 1, 5)
         screen.click(row + 1, 5)
         screen.shows("Process ", "Esc back")
+
+
+# ---- several machines ----
+
+def hosts_screen(*args, columns=140, rows=40, **env):
+    return Terminal(GPUSONDE, "top", *args, columns=columns, rows=rows, env=environment(HOME="/nonexistent", **env))
+
+
+def test_several_machines():
+    """Two agents, one that is not there, one that accepts and says nothing: the others and the screen do not wait for it."""
+    one = "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n"
+    with Agent(scenario=one) as first, Agent(scenario=one) as second, socket.create_server(("127.0.0.1", 0)) as silent, tempfile.TemporaryDirectory() as tmp:
+        ports = [f"127.0.0.1:{port}" for port in (first.port(), second.port(), 1, silent.getsockname()[1])]
+        with open(f"{tmp}/hosts", "w", encoding="utf-8") as f:
+            f.write(f"# two of them\n{ports[2]} # not there\n\n{ports[3]}\n")
+        with hosts_screen(ports[0], ports[1], "--hosts", f"{tmp}/hosts") as screen:
+            screen.shows("4 hosts  2x H100", "no answer", "nobody answers there", "asked ...")
+            screen.has_line(rf"{ports[0]} +ok +1 ")
+            screen.keys("1")
+            screen.shows("UTIL", ports[1])
+            screen.keys("0")
+            screen.shows("Of one machine")
+            screen.keys("H")
+            screen.shows("WHAT IS WRONG")
+            screen.keys("Home")
+            screen.keys("Enter")
+            screen.shows(f"SIMULATED {ports[0]}  1x H100", "driver")
+            screen.keys("H")
+            # One that ends becomes a row with the reason; what it has said goes after a while.
+            second.stop()
+            screen.has_line(rf"{ports[1]} +no answer +1 .* \d\.\d s nobody answers there")
+            screen.has_line(rf"{ports[1]} +no answer +- ")
+            screen.shows("it does not answer in time")
+            screen.keys("q")
+            equal(screen.status(), 0)
+            equal(screen.errors(), "")
+
+
+def test_hosts_that_make_no_sense():
+    for args, why in ((("a b",), "is no host"), (("ftp://x",), "is no host"), (("--hosts", "/nonexistent"), "cannot be read"), (("--hosts", "/dev/null"), "")):
+        out = command("top", *args)
+        equal(out.returncode, 2, args)
+        contains(out.stderr, why)
+
+
+class Gate(http.server.BaseHTTPRequestHandler):
+    """A proxy before an agent that asks for a token."""
+    def do_GET(self): # pylint: disable=invalid-name
+        good = self.headers.get("Authorization") == "Bearer secret1"
+        text = self.server.page.encode() if good else b"no"
+        self.send_response(200 if good else 403)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_): # pylint: disable=arguments-differ
+        pass
+
+
+@contextlib.contextmanager
+def gate(page, folder):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+                    "-keyout", f"{folder}/key", "-out", f"{folder}/crt"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{folder}/crt", f"{folder}/key")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Gate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.page = page
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"https://localhost:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_tls_and_a_token():
+    if not shutil.which("openssl"):
+        raise Skip("no openssl: install the package openssl")
+    with Agent() as agent, tempfile.TemporaryDirectory() as tmp, gate(agent.get("/api/v1/snapshot").text, tmp) as url:
+        with open(f"{tmp}/token", "w", encoding="ascii") as f:
+            f.write("secret1\n")
+        trusted, token = ("--client-ca-file", f"{tmp}/crt"), ("--client-token-file", f"{tmp}/token")
+        with hosts_screen(url, "127.0.0.1:1", *token) as screen:
+            screen.shows("no answer", "certificate")
+        with hosts_screen(url, "127.0.0.1:1", *trusted) as screen:
+            screen.shows("it refuses us, with status 403")
+        with hosts_screen(url, "127.0.0.1:1", *trusted, *token) as screen:
+            screen.has_line(r"https://localhost:\d+ +ok +8 ")
+
+# ---- more than is simulated ----
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    """An agent's pages that do not change."""
+    def do_GET(self): # pylint: disable=invalid-name
+        text = self.server.page if self.path == "/api/v1/snapshot" else b"{}"
+        self.send_response(200 if self.path == "/api/v1/snapshot" else 404)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_): # pylint: disable=arguments-differ
+        pass
+
+
+# No GPU is slowed, and the first cell of each bar is full.
+EVEN = """cycle: 60s
+seed: 1
+gpus:
+  - {model: h100-sxm, count: 8}
+processes:
+  - {name: /usr/bin/python3, gpus: all, memory: 32GiB, load: {gpu: 60}}
+"""
+
+
+@contextlib.contextmanager
+def big_node(gpus, processes, load=0.5):
+    """A simulated node's GPUs and processes so many times over, as another machine's agent; their loads are known, so that all bars look alike."""
+    with Agent(scenario=EVEN) as agent:
+        known = lambda page: all(gpu["utilization_ratio"]["gpu"] for gpu in page["gpus"]) and page
+        page = wait_for(lambda: known(agent.get("/api/v1/snapshot").json()), "the GPUs' loads")
+    of_one = len(page["gpus"])
+
+    def gpu(row, copy, _):
+        gpu_of(row, copy, of_one)
+        # Not that of the moment: a bar begins with another character where there is little load, or none.
+        row["utilization_ratio"]["gpu"] = load
+    page["gpus"] = copied(page["gpus"], gpus, gpu)
+
+    def process(row, _, i):
+        gpu_of(row, i % gpus // of_one, of_one)
+        row.update(pid=100000 + i, memory_bytes=(processes - i) << 20)
+    page["processes"] = copied(page["processes"], processes, process)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    server.page = json.dumps(page).encode()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def settles(screen, pattern, wanted, what):
+    """Waits until these numbers are on the screen, which is drawn in parts."""
+    found = lambda: [int(n) for n in re.findall(pattern, screen.screen(), re.M)]
+    with contextlib.suppress(AssertionError): # said below
+        wait_for(lambda: found() == wanted, what)
+    equal(found(), wanted, what)
+
+
+def test_72_gpus_and_2000_processes():
+    """All of it fits a small and a large terminal, or the screen says what does not; the first and the last rows are the right ones."""
+    with big_node(72, 2000) as address:
+        for columns, rows in ((60, 16), (200, 50)):
+            with hosts_screen(address, columns=columns, rows=rows) as screen:
+                screen.shows("72x H100")
+                screen.keys("1")
+                text = screen.shows("PID")
+                gpus = lambda: sorted(int(n) for n in re.findall(r"(?:^|%) +(\d+) \u2588", screen.screen(), re.M))
+                if rows < 50:
+                    contains(text, "not all GPUs fit: enlarge the window, or press b")
+                    wait_for(lambda: len(gpus()) == 12, "the bars that fit")
+                else:
+                    wait_for(lambda: gpus() == list(range(72)), "all bars")
+                screen.keys("2")
+                screen.shows("100000", without=["not all GPUs fit"])
+                settles(screen, r"^ *\d+ +(10[01]\d{3})\b", list(range(100000, 100000 + rows - 5)), "by their memory, which falls; all rows but the heads and the last")
+                screen.keys("End")
+                screen.shows("101999", without=["100000"])
+                screen.keys("q")
+                equal(screen.status(), 0)
+                equal(screen.errors(), "")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,36 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The web page in a real Chromium: every view, what it costs, what it does when the agent is gone; and its files, as any client gets them."""
+import contextlib
 import gzip
+import hashlib
 import http.client
 import os
+import pwd
 import re
+import shutil
 import socket
+import subprocess
 import tempfile
 
+from lib.big_node import BigNode
 from lib.chromium import Browser
-from lib.e2e import Agent, contains, equal, run, wait_for
+from lib.e2e import GPUSONDE, Agent, Skip, Worker, contains, equal, run, wait_for
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
+NOBODY = 65534
 browser = None # one for all tests
 
 
-def open_page(agent, view="", **options):
+def browser_page(url, **options):
     global browser # pylint: disable=global-statement
     if not browser:
         browser = Browser()
-    return browser.open(f"http://127.0.0.1:{agent.port()}/{view}", **options)
+    return browser.open(url, **options)
+
+
+def open_page(agent, view="", **options):
+    return browser_page(f"http://127.0.0.1:{agent.port()}/{view}", **options)
 
 
 def request(agent, path, **headers):
@@ -87,13 +98,16 @@ def test_a_card_for_each_gpu_that_goes_on():
 def test_words_for_what_is_wrong():
     with Agent(scenario="sick") as agent, open_page(agent) as page:
         def states():
-            shown = dict(zip(page.texts(".card .index"), page.texts(".card .state"), strict=True))
+            shown = dict(page.ask("[...document.querySelectorAll('.card')].map(e => ['.index', '.state'].map(of => e.querySelector(of).innerText))"))
             # The table shows the same, unless the next second has begun meanwhile.
             rows = [line.split("  ") for line in agent.cli("gpus").stdout.split("\n") if re.match(r"\s+\d", line)]
             table = {f"GPU {r[1].strip() or r[0].strip()}": r for r in rows}
             return shown and len(shown) == len(table) and all(word in " ".join(table[gpu]) for gpu, word in shown.items())
         wait_for(states, "the page and the table to say the same words")
         assert set(page.texts(".card .state")) != {"ok"}
+        # What is wrong is coloured, and not all the rest of its card.
+        colours = "[...document.querySelectorAll('.card dd span:not([class]), .card dd span[class=\"\"]')].map(e => getComputedStyle(e).color)"
+        equal(page.ask(f"new Set({colours}).size"), 1)
         equal(page.errors(), [])
 
 
@@ -141,7 +155,7 @@ def test_every_view_at_every_width():
             page.size(width, 900)
             for view in views:
                 page.ask(f"location.hash = '{view}'")
-                page.wait(f"document.querySelector('#tabs a[aria-selected=true]').hash === '{view}' && document.querySelector('main').innerText.length > 0", view)
+                page.wait(f"document.querySelector('#tabs a[aria-selected=true]').hash === '{view}' && document.querySelector('#main').innerText.length > 0", view)
                 equal(page.ask("document.documentElement.scrollWidth <= innerWidth"), True, f"{view} fits into {width} pixels")
         equal(page.errors(), [])
 
@@ -185,6 +199,26 @@ def test_each_view_can_be_read_by_everybody():
         page.wait("location.hash === '#processes'", "the digit to choose a tab")
 
 
+def test_axe_has_nothing_to_say():
+    """The rules of axe-core, whole, where its axe.min.js is at hand: it is no package of Debian's."""
+    path = os.environ.get("GPUSONDE_AXE")
+    if not path:
+        raise Skip("GPUSONDE_AXE does not name axe.min.js; the rules above are checked all the same")
+    with open(path, encoding="utf-8") as f:
+        axe = f.read() + "; null"
+    with Agent(scenario="sick") as agent, open_page(agent) as page:
+        page.wait("document.querySelectorAll('.card').length > 0", "the first view")
+        page.ask(axe)
+        said = []
+        for theme in ("dark", "light"):
+            page.ask(f"document.documentElement.dataset.theme = '{theme}'")
+            for view in page.ask("[...document.querySelectorAll('#tabs a')].map(a => a.hash)"):
+                page.ask(f"location.hash = '{view}'")
+                page.wait(f"document.querySelector('#tabs a[aria-selected=true]').hash === '{view}'", view)
+                said += page.ask(f"axe.run().then(r => r.violations.map(v => `{theme} {view} ${{v.id}}: ${{v.nodes.slice(0, 3).map(n => n.html).join(' ')}}`))")
+        equal(said, [])
+
+
 def test_what_is_shown_is_the_document():
     """By events alone, change by change; and the very numbers of the JSON."""
     with Agent() as agent, open_page(agent, "#processes") as page:
@@ -193,6 +227,22 @@ def test_what_is_shown_is_the_document():
             wait_for(lambda name=name: page.ask(f"gpusonde.data.get('{name}')") == agent.get(f"/api/v1/{name}").json(), f"the page to have {name} as it is")
         equal(page.ask("gpusonde.data.polls"), 0)
         equal(page.errors(), [])
+
+
+def test_the_host_beside_its_gpus():
+    """Figures of its own page; shares and rates from the second document on."""
+    with Agent() as agent, open_page(agent, "#host") as page:
+        figures = "Object.fromEntries([...document.querySelector('#main table')?.rows ?? []].slice(1).map(r => [...r.cells].map(c => c.innerText)))"
+        page.wait(f"/^\\d+ %$/.test(({figures})['CPU busy'])", "the share of the CPU")
+        shown = page.ask(figures)
+        total = agent.get("/api/v1/node").json()["node"]["host"]["memory_bytes"]["total"]
+        contains(shown["Memory in use"], f" of {total / 2**30:.1f} GiB")
+        assert 0 <= int(shown["CPU busy"].split(" ")[0]) <= 100, shown
+        page.ask("location.hash = '#inference'")
+        page.wait("document.querySelector('#main .note')?.innerText.includes('inference.servers')", "why there are no servers")
+        equal(page.errors(), [])
+    with Agent("--host-figures", "no") as agent, open_page(agent, "#host") as page:
+        page.wait("document.querySelector('#main .note')?.innerText.includes('host.figures')", "why there are no figures")
 
 
 def test_charts_begin_before_the_page_was_opened_where_it_is_recorded():
@@ -211,6 +261,69 @@ def test_charts_begin_before_the_page_was_opened_where_it_is_recorded():
             equal(page.errors(), [])
 
 
+def test_charts_of_an_agent_that_samples_less_often():
+    """What it has recorded is a line all the same: there is no moment without a number between those that were sampled, and one in a pause."""
+    with tempfile.TemporaryDirectory() as tmp, Agent("--sample-period", "3s", "--recording-path", f"{tmp}/r.gsr") as agent, open_page(agent) as page:
+        def recorded():
+            reply = agent.get("/api/v1/history?metric=power_watts&since=15m&step=1s")
+            return reply.status == 200 and sum(v is not None for v in reply.json()["series"][0]["values"]) > 3
+        wait_for(recorded, "a recording", seconds=120)
+        page.go(f"http://127.0.0.1:{agent.port()}/#charts")
+        page.send("Page.reload")
+        page.wait("globalThis.gpusonde?.recorded && gpusonde.history.n > 4 && gpusonde.history.time(gpusonde.history.first) < performance.timeOrigin", "what was before")
+        values = "[...gpusonde.history.tracks.values()][0].values[2].slice(0, gpusonde.history.n)"
+        equal(page.ask(f"[...{values}].slice(1).filter(v => Number.isNaN(v)).length"), 0)
+        page.wait("gpusonde.history.n > 6", "the page to go on")
+        places = "import('./page/recorded.js').then(m => m.moments([...Array(40).keys()], new Map([['GPU', new Map([[0, [...Array(40).keys()].map(i => i % 5 === 0 && (i < 10 || i > 30) ? i : null)]])]])))"
+        equal(page.ask(places), [0, 5, 34, 35])
+        equal(page.errors(), [])
+
+
+def recorded_moment(agent):
+    """A moment that its recording has."""
+    def recorded():
+        reply = agent.get("/api/v1/moment?at=0s")
+        return reply.json()["time"] if reply.status == 200 else None
+    return wait_for(recorded, "a recorded moment", seconds=120)
+
+
+def test_a_moment_is_a_link_in_every_view():
+    with tempfile.TemporaryDirectory() as tmp, Agent("--recording-path", f"{tmp}/r.gsr") as agent:
+        at = recorded_moment(agent)
+        then = agent.get(f"/api/v1/moment?at={at}").json()
+        with open_page(agent, f"#processes?at={at}") as page:
+            page.wait("globalThis.gpusonde?.moment.document && gpusonde.data.received > 5", "the moment, while it goes on")
+            equal((page.ask("gpusonde.data.get('gpus')"), page.ask("gpusonde.data.live('gpus').time") > at), (then, True))
+            contains(page.text("#moment"), "As it was at")
+            equal(len(page.texts("tbody tr")), len(then["processes"]))
+            page.ask("document.querySelector('#tab-gpus').click()")
+            page.wait("document.querySelectorAll('.card').length === 8", "the GPUs of the same moment")
+            contains(page.ask("location.hash"), f"at={at}")
+            page.ask("document.querySelector('#moment button').click()")
+            page.wait("gpusonde.data.past === null && !location.hash.includes('at=')", "now")
+            page.ask("document.querySelector('#keep').click()")
+            page.wait("gpusonde.moment.document && gpusonde.moment.document.time > " + repr(at), "a link to this moment")
+            equal(page.errors(), [])
+
+
+def test_a_moment_before_the_page_has_charts():
+    """Its own, around it, where it is older than what the browser keeps."""
+    with tempfile.TemporaryDirectory() as tmp, Agent("--recording-path", f"{tmp}/r.gsr") as agent, open_page(agent) as page:
+        at = recorded_moment(agent)
+        page.wait("globalThis.gpusonde?.recorded && gpusonde.history.n > 5", "charts of now")
+        page.ask("gpusonde.history.times.fill(Date.now() + 1e6), gpusonde.history.n = 1")
+        page.ask(f"location.hash = '#charts?at={at}'")
+        page.wait("gpusonde.moment.history?.n > 1", "charts of then")
+        page.wait("document.querySelectorAll('.chart').length === 32 && [...document.querySelectorAll('.chart b')].some(b => b.innerText !== '-')", "their figures")
+
+
+def test_a_moment_that_nobody_recorded():
+    with Agent() as agent, open_page(agent, "#processes?at=2026-01-31T12:00:00Z") as page:
+        page.wait("document.querySelector('#moment')?.innerText.includes('recording.path is not set')", "the reason")
+        equal((page.texts("tbody tr"), page.ask("document.querySelector('#keep').hidden")), ([], True))
+        page.wait("document.querySelector('#simulated').innerText && !document.querySelector('#simulated').hidden", "that its GPUs do not exist, all the same")
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as s:
         return s.getsockname()[1]
@@ -226,6 +339,136 @@ def test_it_goes_on_after_the_agent_was_restarted():
         contains(page.text("#age"), "No answer for")
         with Agent(listen=listen, scenario="sick"):
             page.wait("document.querySelectorAll('.card').length !== 8 && document.querySelector('#age').className !== 'bad'", "the new agent's GPUs")
+
+
+def test_a_big_node_has_elements_of_what_is_in_sight():
+    """64 GPUs, 5,000 processes: bench/web_page.py measures that nothing takes long."""
+    with Agent() as agent, BigNode(agent) as node, browser_page(f"{node.url}#processes?q=vllm&sort=pid") as page:
+        page.wait("document.querySelector('.said')?.innerText === '625 of 5000'", "what was searched for in all of them")
+        page.ask("location.hash = '#processes?sort=pid'")
+        page.wait("document.querySelector('.said').innerText === '5000'", "all processes")
+        first = "document.querySelector('tbody tr td:nth-child(2)').innerText"
+        equal(page.ask(first), "1000")
+        page.ask("document.querySelector('.scroll').scrollTop = 1e9")
+        page.wait("document.querySelector('tbody tr:last-child td:nth-child(2)').innerText === '5999'", "the last of them in sight")
+        equal(page.ask("document.querySelectorAll('tbody tr').length <= 100"), True)
+        equal(page.ask("document.querySelector('tbody tr:last-child').ariaRowIndex"), "5001")
+        page.ask("document.querySelector('.scroll').scrollTop = 0")
+        page.wait(f"{first} === '1000'", "the first of them again")
+        page.ask("location.hash = '#gpus'")
+        page.wait("document.querySelectorAll('.card').length === 64", "64 cards")
+        equal(page.errors(), [])
+
+
+NGINX = """daemon off; pid {tmp}/nginx.pid; error_log {tmp}/nginx.log;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path {tmp}/body; proxy_temp_path {tmp}/proxy; fastcgi_temp_path {tmp}/f; uwsgi_temp_path {tmp}/u; scgi_temp_path {tmp}/s;
+  server {{
+    listen 127.0.0.1:{port};
+    location /gpus/node1/ {{ proxy_pass http://{agent}/; }}
+  }}
+}}
+"""
+
+
+@contextlib.contextmanager
+def nginx(agent):
+    """Yields the address of the page behind it, under a path; as docs/web.md has it."""
+    program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
+    if not program:
+        raise Skip("no nginx here: apt-get install nginx-light")
+    with tempfile.TemporaryDirectory() as tmp:
+        port = free_port()
+        with open(f"{tmp}/nginx.conf", "w", encoding="utf-8") as f:
+            f.write(NGINX.format(tmp=tmp, port=port, agent=agent))
+        process = subprocess.Popen([program, "-p", tmp, "-c", f"{tmp}/nginx.conf"], stderr=subprocess.DEVNULL)
+        try:
+            wait_for(lambda: listens(port), "nginx")
+            yield f"http://127.0.0.1:{port}/gpus/node1/"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def listens(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_it_works_behind_a_proxy_under_a_path():
+    """Events pass through at once, links and files stay below the path, and it comes again after the agent was restarted."""
+    listen = f"127.0.0.1:{free_port()}"
+    with Agent(listen=listen) as agent, nginx(listen) as url, browser_page(url) as page:
+        page.wait("document.querySelectorAll('.card').length === 8 && gpusonde.data.received > 5", "eight cards, and events")
+        equal(page.ask("gpusonde.data.polls"), 0)
+        asked = page.ask("performance.getEntriesByType('resource').map(e => e.name)")
+        equal([a for a in asked if not a.startswith(url)], [])
+        for view in page.ask("[...document.querySelectorAll('#tabs a')].map(a => a.hash)"):
+            page.ask(f"location.hash = '{view}'")
+            page.wait(f"document.querySelector('#tabs a[aria-selected=true]').hash === '{view}'", view)
+            equal(page.ask(f"[...document.querySelectorAll('a')].map(a => a.href).filter(a => !a.startsWith('{url}'))"), [], view)
+        equal(page.errors(), [])
+        agent.process.kill()
+        agent.process.wait()
+        page.wait("document.querySelector('#age').className === 'bad'", "the page to say that nothing comes")
+        with Agent(listen=listen, scenario="sick"):
+            page.ask("location.hash = '#gpus'")
+            page.wait("![0, 8].includes(document.querySelectorAll('.card').length) && document.querySelector('#age').className !== 'bad'", "the new agent's GPUs")
+
+
+def test_processes_by_whose_they_are():
+    """A row for each group, which opens; names of users by getent; a report of a group where the agent records."""
+    with contextlib.ExitStack() as stack:
+        tmp = stack.enter_context(tempfile.TemporaryDirectory())
+        os.chmod(tmp, 0o755) # another user runs what is in it
+        one, other = [stack.enter_context(Worker(tmp, user=user)) for user in (None, NOBODY if os.geteuid() == 0 else None)]
+        agent = stack.enter_context(Agent("--recording-path", f"{tmp}/r.gsr", scenario=one.scenario(other)))
+        page = stack.enter_context(open_page(agent, "#processes"))
+        names = sorted({pwd.getpwuid(os.stat(f"/proc/{w.pid}").st_uid).pw_name for w in (one, other)})
+        users = "[...document.querySelectorAll('tbody tr')].map(r => r.cells[2].innerText)"
+        page.wait(f"new Set({users}).size === {len(names)} && {users}.every(u => {names!r}.includes(u))", "the users' names")
+        page.ask("document.querySelector('select').value = 'user'; document.querySelector('select').dispatchEvent(new Event('change'))")
+        groups = "[...document.querySelectorAll('tbody button')].filter(b => !b.disabled).map(b => b.innerText)"
+        page.wait(f"{groups}.sort().join() === {','.join(names)!r}", "a row for each user")
+        before = page.ask("document.querySelectorAll('tbody tr').length")
+        page.ask("document.querySelector('tbody button').click()")
+        page.wait(f"document.querySelectorAll('tbody tr').length > {before} && location.hash.includes('open=')", "the group to open")
+        equal(page.ask("document.querySelector('tbody button').getAttribute('aria-expanded')"), "true")
+        wait_for(lambda: agent.get("/api/v1/moment?at=0s").status == 200, "a recorded moment", seconds=120)
+        page.wait("document.querySelector('tbody a')?.getAttribute('href')?.startsWith('api/v1/report?user=')", "the link to a report")
+        path = page.ask("document.querySelector('tbody a').getAttribute('href')")
+        wait_for(lambda: agent.get(f"/{path}").status == 200, "the report", seconds=120)
+        (response, body), said = request(agent, f"/{path}"), subprocess.run([GPUSONDE, "report", f"{tmp}/r.gsr", "--user", path.partition("=")[2], "--format", "html"], check=True, capture_output=True, text=True).stdout
+        contains(response.getheader("Content-Security-Policy"), "default-src 'none'")
+        assert b"GPU report" in body and re.findall("<h2>[^<]*", body.decode()) == re.findall("<h2>[^<]*", said), body
+        equal(page.errors(), [])
+
+
+def test_timelines_are_listed_and_loaded():
+    if os.geteuid() != 0:
+        raise Skip("tracing needs root")
+    with Agent("--trace-enabled", "yes") as agent, open_page(agent, "#timelines") as page:
+        page.wait("document.querySelector('#main code')?.innerText.startsWith('gpusonde record start')", "the command that begins one")
+        path = agent.cli("record", "start").stdout.removeprefix("recording to ").strip()
+        page.wait("document.querySelector('#main code').innerText === 'gpusonde record stop'", "the command that ends it")
+        equal(agent.cli("record", "stop").returncode, 0)
+        with open(path, "ab") as file: # of two parts and a bit
+            file.write(os.urandom(2 << 20))
+        size = os.stat(path).st_size
+        name = os.path.basename(path)
+        page.wait(f"document.querySelector('tbody tr')?.innerText.includes({name!r})", "the file")
+        page.wait("/\\b2\\.\\d MiB/.test(document.querySelector('tbody tr').innerText)", "its size")
+        page.ask("URL.createObjectURL = blob => { globalThis.loaded = blob; return 'data:,'; }; document.querySelector('tbody button').click()")
+        page.wait("globalThis.loaded?.size", "the file to be loaded")
+        digest = page.ask("loaded.arrayBuffer().then(b => crypto.subtle.digest('SHA-256', b)).then(d => [...new Uint8Array(d)].map(v => v.toString(16).padStart(2, '0')).join(''))")
+        with open(path, "rb") as file:
+            equal((page.ask("loaded.size"), digest), (size, hashlib.sha256(file.read()).hexdigest()))
+        equal(page.errors(), [])
+        equal([agent.get(f"/api/v1/timeline?file={name}{at}").status for at in ("", "&at=0", "&at=x")], [413, 200, 400])
+        os.symlink("/etc/passwd", f"{os.path.dirname(path)}/timeline-link")
+        equal([agent.get(f"/api/v1/timeline?file={other}").status for other in ("timeline-link", "..", "timeline-none", "../state", "")], [404, 404, 404, 400, 404])
 
 
 def test_documents_are_asked_for_where_events_do_not_come():
@@ -246,7 +489,7 @@ def test_a_document_that_is_not_there_is_asked_for_less_often():
         page.wait("gpusonde.data.polls > 5", "the page to ask")
         asked = page.ask("performance.getEntriesByType('resource').filter(e => e.name.endsWith('/findings')).length")
         assert 1 <= asked <= 2, asked
-        contains(page.text("main"), "trace.analysis")
+        contains(page.text("#main"), "trace.analysis")
 
 
 def main():

@@ -21,6 +21,16 @@ static void check_rows(struct cupti_receiver *receiver)
 	row_list_done(&rows);
 }
 
+/* What is handed on means something, too. */
+static void check_kept(struct cupti_receiver *receiver)
+{
+	const struct row_list *kept = cupti_receiver_kept(receiver);
+
+	for (uint32_t i = 0; i < kept->n; i++)
+		if (!cupti_record_is_valid(&((const struct gpu_work *)kept->list)[i].record))
+			abort();
+}
+
 int fuzz_one(const uint8_t *data, size_t n)
 {
 	const struct cupti_wanted wanted = { .slice_ms = 1000 };
@@ -28,8 +38,10 @@ int fuzz_one(const uint8_t *data, size_t n)
 
 	if (!receiver)
 		return 0;
+	cupti_receiver_keep(receiver);
 	plugin_messages(cupti_receiver_clients(receiver), data, n);
 	check_rows(receiver);
+	check_kept(receiver);
 	cupti_receiver_free(receiver);
 	return 0;
 }

@@ -45,12 +45,17 @@ static int filter(const struct http_request *request, const struct strbuf *page,
 	return 1;
 }
 
-static const struct http_manner manner = { .method_refused = "no", .max_age_ns = 1, .filter = filter };
+static const struct http_manner manner = {
+	.method_refused = "no",
+	.encodes = true,
+	.max_age_ns = 1,
+	.filter = filter,
+};
 
 static const struct http_route routes[] = {
 	{ .path = "/f", .methods = HTTP_GET, .variant = variant, .handle = page, .manner = &manner },
 	{ .path = "/m", .methods = HTTP_GET, .variant = variant, .handle = page },
-	{ .path = "/p", .methods = HTTP_POST, .local_only = true, .variant = variant, .handle = page },
+	{ .path = "/p", .methods = HTTP_POST, .right = ACCESS_CONTROL, .variant = variant, .handle = page },
 	{ 0 },
 };
 

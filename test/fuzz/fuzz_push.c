@@ -8,12 +8,11 @@
 /* What a file of the queue holds lies within it, and is what the file's length says. */
 int fuzz_one(const uint8_t *data, size_t size)
 {
-	const uint8_t *batch;
-	size_t n;
+	struct batch batch;
 
-	if (queue_parse(data, size, &batch, &n) < 0)
+	if (queue_parse((uint8_t *)data, size, &batch) < 0)
 		return 0;
-	if (n == 0 || batch < data || batch + n != data + size)
+	if (batch.n == 0 || batch.data < data || batch.data + batch.n != data + size)
 		abort();
 	return 0;
 }

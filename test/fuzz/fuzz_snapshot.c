@@ -25,7 +25,7 @@ static void show(const struct snapshot *s)
 	if (!utf8_valid(out.data, out.len))
 		abort();
 	strbuf_reset(&out);
-	if (view_prometheus(s, EXPOSITION_OPENMETRICS, &out) < 0 ||
+	if (view_prometheus(s, EXPOSITION_OPENMETRICS, NULL, &out) < 0 ||
 	    view_dcgm(s, &(struct dcgm_style){ .names = DCGM_NAMES_49 }, EXPOSITION_PROMETHEUS, &out) < 0)
 		abort();
 	strbuf_done(&out);

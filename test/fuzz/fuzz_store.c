@@ -32,7 +32,7 @@ static void show(const struct snapshot *s)
 	struct strbuf page;
 
 	strbuf_init(&page, PAGE_MAX);
-	view_prometheus(s, EXPOSITION_PROMETHEUS, &page);
+	view_prometheus(s, EXPOSITION_PROMETHEUS, NULL, &page);
 	strbuf_reset(&page);
 	view_json_text(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE | JSON_TRACE | JSON_KERNELS | JSON_EVENTS,
 		       &page);

@@ -42,8 +42,8 @@ static int atop_stats(unsigned version, uint64_t exit_seq, struct strbuf *out, u
 }
 
 static const struct http_route routes[] = {
-#define PAGE(path_, methods_, local_, variant_, handle_, help_) \
-	{ path_, methods_, local_, NULL, local_ ? make_secret : make_page, NULL },
+#define PAGE(path_, methods_, right_, variant_, handle_, help_) \
+	{ path_, methods_, right_, NULL, (right_) == ACCESS_CONTROL ? make_secret : make_page, NULL },
 #include "web/routes.def"
 #undef PAGE
 };

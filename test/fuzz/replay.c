@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Runs a fuzzer over the files of its folders, and over every beginning of each, of large ones over every
- * third: input that is cut short is the commonest damage. Speaks TAP, one case per file.
+ * third or seventh, of each file other ones: input that is cut short is the commonest damage. Speaks TAP, one
+ * case per file.
  *
  *	fuzz_<name> CORPUS [SEEDS]      the second folder need not exist
  */
@@ -14,7 +15,7 @@
 
 #include "base/fd.h"
 
-enum { LARGEST = 1 << 20, CUTS_UP_TO = 4096, LARGE_STEP = 3, FOLDERS = 2 };
+enum { LARGEST = 1 << 20, CUTS_UP_TO = 4096, LARGE = 1024, LARGE_STEP = 3, LARGER_STEP = 7, FOLDERS = 2 };
 
 /* From an allocation of exactly its size, so that a sanitizer sees the first byte beyond. */
 static void run(const char *data, size_t size)
@@ -35,19 +36,20 @@ static int not_hidden(const struct dirent *entry)
 static struct dirent **files[FOLDERS];
 static int files_n[FOLDERS];
 
-/* Beginnings of the file, and all of it. */
-static int replay(const char *folder, const char *name)
+/* Beginnings of file number @i, and all of it. */
+static int replay(const char *folder, const char *name, int i)
 {
 	static char data[LARGEST];
 	char path[4096];
-	size_t size = 0;
+	size_t size = 0, step;
 	int r;
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	r = read_file(path, data, sizeof(data), &size);
 	if (r < 0)
 		return r;
-	for (size_t cut = 0; cut < MIN(size, (size_t)CUTS_UP_TO); cut += size > CUTS_UP_TO ? LARGE_STEP : 1)
+	step = size > CUTS_UP_TO ? LARGER_STEP : size > LARGE ? LARGE_STEP : 1;
+	for (size_t cut = (size_t)i % step; cut < MIN(size, (size_t)CUTS_UP_TO); cut += step)
 		run(data, cut);
 	run(data, size);
 	return 0;
@@ -68,7 +70,7 @@ int main(int argc, char **argv)
 	printf("1..%d\n", n);
 	for (int f = 0; f < folders; f++) {
 		for (int i = 0; i < files_n[f]; i++) {
-			int r = replay(argv[f + 1], files[f][i]->d_name);
+			int r = replay(argv[f + 1], files[f][i]->d_name, i);
 
 			failed += r < 0;
 			printf("%s %d - %s\n", r < 0 ? "not ok" : "ok", ++done, files[f][i]->d_name);

@@ -143,7 +143,9 @@ int main(int argc, char **argv)
 {
 	static const char *const gpu[2] = { "gpu_" }, *const process[2] = { "process_gpu_", "process_" },
 				 *const traced[2] = { "process_cuda_" }, *const kernel[2] = { "kernel_" },
-				 *const op[2] = { "operator_" }, *const none[2];
+				 *const op[2] = { "operator_" }, *const none[2], *const host[2] = { "host_" },
+				 *const disk[2] = { "host_disk_" }, *const network[2] = { "host_network_" },
+				 *const server[2] = { "inference_" };
 	json_t *schema = argc == 2 ? json_load_file(argv[1], 0, NULL) : NULL;
 	json_t *defs = json_object_get(schema, "$defs"), *def;
 	const char *name;
@@ -170,6 +172,10 @@ int main(int argc, char **argv)
 		 kernel);
 	add_rows(json_object_get(defs, "operator"), operator_metrics, OPERATOR_METRICS, 0, op);
 	add_kernel(json_object_get(defs, "kernel"));
+	add_rows(json_object_get(defs, "host"), host_metrics, HOST_METRICS, 0, host);
+	add_rows(json_object_get(defs, "host_disk"), disk_metrics, DISK_METRICS, 0, disk);
+	add_rows(json_object_get(defs, "host_interface"), interface_metrics, INTERFACE_METRICS, 0, network);
+	add_rows(json_object_get(defs, "server"), server_metrics, SERVER_METRICS, 0, server);
 	add_rows(json_object_get(defs, "agent"), agent_metrics, AGENT_METRICS, 0, none);
 	json_object_foreach(defs, name, def)
 		require_all(def);

@@ -5,6 +5,7 @@
 
 #include "base/macro.h"
 #include "model/metric.h"
+#include "view/family_names.h"
 #include "view/names.h"
 #include "view/tags.h"
 
@@ -37,8 +38,8 @@ static const char *const intro =
 	"a driver does not have it, it is absent.\n"
 	"* **Digits**: sums of seconds are told to the microsecond, of joules to the millijoule, of byte "
 	"seconds to a million; ratios to four\n"
-	"  significant digits, bytes per second to six; what the driver counts or measures otherwise as it "
-	"says it. What of a device's energy and\n"
+	"  significant digits, bytes per second to six; what the driver counts or measures otherwise, and "
+	"what a DCGM exporter's page says, as it is said. What of a device's energy and\n"
 	"  busy time processes account for and what they do not is exactly the device's, and no sum falls.\n"
 	"* **DCGM** names are those of `/metrics/dcgm` (up to 4.8) and `/metrics/dcgm?names=4.9`; see "
 	"docs/dcgm.md.\n"
@@ -60,262 +61,9 @@ static const char *const intro =
 static const struct {
 	const char *name, *type, *labels, *help;
 } others[] = {
-	{ "gpu_info", "info",
-	  "gpu, uuid, pci_bus_id, model, driver, vbios, serial, architecture, compute_capability, simulated",
-	  "What the GPU is; always 1." },
-	{ "mig_info", "info", "gpu, uuid, gi, ci, mig_uuid, profile", "What the MIG instance is; always 1." },
-	{ "gpu_present", "gauge", "gpu, uuid",
-	  "1 while the driver lists the GPU, 0 since it was lost or removed." },
-	{ "gpu_stale", "gauge", "gpu, uuid",
-	  "1 while the newest values are older than 2.5 sampling periods and 3 seconds." },
-	{ "gpu_sample_age_seconds", "gauge", "gpu, uuid", "Time since the newest good reading." },
-	{ "gpu_unhealthy", "gauge", "gpu, uuid, gi, ci, by",
-	  "`by=\"allocatable\"`: 1 if kubelet has listed the device as one that it can give to pods, or has "
-	  "given it, and does not list it any more; 0 while it does; absent for one that it never had. "
-	  "`by=\"pod_status\"`: what `allocatedResourcesStatus` of a pod that has the device says; absent "
-	  "where it says Unknown, or nothing. docs/kubernetes.md." },
-	{ "gpu_estimated", "gauge", "gpu, uuid, metric, the metric's own label",
-	  "1 for each metric whose value is an estimate, not a measurement." },
-	{ "gpu_xid_reports_total", "counter", "gpu, uuid, severity",
-	  "XID reports since boot; 0 before the first, so that increase() sees it: to alert on. "
-	  "pci_bus_id instead of gpu and uuid for a GPU that the driver has never shown." },
-	{ "gpu_xid_errors_total", "counter", "gpu, uuid, xid",
-	  "XID reports since boot. pci_bus_id instead of gpu and uuid for a GPU "
-	  "that the driver has never shown." },
-	{ "gpu_xid_last_timestamp_seconds", "gauge", "gpu, uuid, xid",
-	  "When the XID was last reported, as Unix time." },
-	{ "gpu_processes_busy_seconds_total", "counter", "gpu, uuid",
-	  "Time the multiprocessors worked for processes, those that have ended included." },
-	{ "job_info", "info", "job, job_uid, job_name, job_user, claimed",
-	  "Whose a batch system's job is; always 1. A job has one series with `claimed=\"false\"` and "
-	  "`job_uid`, the "
-	  "real user ID of its first process that was seen (not of a slot of HTCondor, which has one job "
-	  "after "
-	  "another), and one with `claimed=\"true\"` and the `job_name` and `job_user` that a process of it "
-	  "says, "
-	  "which its user chooses." },
-	{ "pod_run_info", "info", "namespace, pod, run, run_group",
-	  "Training run that a pod on a GPU belongs to, and its group, by the pod's label or annotation "
-	  "(`workload.pod_run`, `workload.pod_group`); always 1. Join it: "
-	  "`gpusonde_workload_gpu_busy_seconds_total * on (namespace, pod, instance) group_left (run) "
-	  "gpusonde_pod_run_info`." },
-	{ "container_gpu_allocated", "gauge",
-	  "gpu, uuid, gi, ci, kind, container_id, pod_uid, job, namespace, pod, container, claimed, "
-	  "resource, source",
-	  "1 for a GPU or MIG instance that a container, pod or job was given, whether it uses it or not, by "
-	  "whom and as what. `claimed=\"true\"` where a process of the job says so, whose user may have "
-	  "chosen it. "
-	  "What kubelet says counts before what the node's files say. More than 1 in the "
-	  "row "
-	  "`kind=\"none\"`, which stands for the allocations of a device beyond `workload.max`." },
-	{ "container_gpu_slots", "gauge", "the same without resource and source",
-	  "Logical slots of a shared GPU that are the container's (time slicing, MPS). They never multiply "
-	  "anything: sharers of a GPU have a row each, and the GPU's own figures stay the GPU's." },
-	{ "container_gpu_allocated_seconds_total", "counter", "the same without resource and source",
-	  "For how long it has been allocated, since the agent saw it first. Stands still while the source "
-	  "says "
-	  "nothing, and catches up when it is back." },
-	{ "container_gpu_idle_seconds_total", "counter", "the same without resource and source",
-	  "Of that, the time between readings in which no process of it worked on the GPU, or it had none "
-	  "there. "
-	  "Absent while the driver does not tell whether its processes work (MIG), or a process on the "
-	  "device "
-	  "cannot be identified." },
-	{ "container_gpu_estimated", "gauge", "the same without resource and source, and metric",
-	  "1 for one of these that is likely, and not confirmed; and for a counter that lacks time of which "
-	  "it was not known whether it was idle." },
-	{ "build_info", "info", "version", "Version of gpusonde." },
-	{ "node_info", "info", "driver, nvml, cuda, simulated", "What drives the GPUs of this node." },
-	{ "node_tag_info", "info", "key, value", NODE_TAG_HELP },
-	{ "driver_state", "gauge", "state, reason", DRIVER_STATE_HELP },
-	{ "up", "gauge", "", "1 while the agent's data are fresh, on a node without GPUs too." },
-	{ "node_gpus", "gauge", "state", "GPUs that this agent has seen: present, absent." },
-	{ "rejected_samples_total", "counter", "field",
-	  "Implausible values from the driver that were left out." },
-	{ "trace_info", "info", "enabled, backend, reason",
-	  "Whether CUDA calls are traced, how, and why not or what is missing." },
-	{ "process_cuda_estimated", "gauge", "those of the process's series, metric, the metric's own label",
-	  "1 for each metric of the process whose value is an estimate." },
-	{ "gpu_cuda_estimated", "gauge", "those of the device's series, metric, the metric's own label",
-	  "1 for each metric of traced processes by device whose value is an estimate." },
-	{ "kernel_estimated", "gauge", "those of the kernel's series, metric, the metric's own label",
-	  "1 for each metric of the kernel whose value is an estimate." },
-	{ "operator_estimated", "gauge", "operator, metric",
-	  "1 for each metric of the operator whose value is an estimate." },
-	{ "gpu_kernel_estimated", "gauge", "those of the device's series, metric",
-	  "1 for each metric of kernels by device whose value is an estimate." },
-	{ "process_cuda_incomplete", "gauge", "pid, comm, reason",
-	  "1 for each reason why figures of the traced process are less than what happened: lost_events, "
-	  "events_off and probes_given_up (for the overhead budget), late (it ran before it was probed), "
-	  "no_return_probes, sites_refused, beyond_limit, uncounted_calls (its user or container had its "
-	  "share of a table), operators (some operators of PyTorch are not counted), stacks (they were given "
-	  "up for the budget, or there was no room for them)." },
-	{ "process_cuda_device_unknown", "gauge", "pid, comm, reason",
-	  "1 for a traced process with work on a device that is not known, and why: no_devices (the driver "
-	  "lists none), container (what its container or job was given is not known), environment (its "
-	  "variables cannot be read), none_visible (by these it sees none), context (it sees several, and "
-	  "the creation of its context was not seen)." },
-	{ "process_trace_overhead_ratio", "gauge", "pid, comm",
-	  "Estimate: share of a core that tracing costs the process." },
-	{ "cuda_calls_total", "counter", "api",
-	  "Traced calls of all processes, failed ones included; nested calls count once, by the outer "
-	  "name." },
-	{ "cuda_call_errors_total", "counter", "api, code",
-	  "Traced calls that failed, by CUresult or, of the runtime's calls, cudaError_t; other: beyond a "
-	  "limit." },
-	{ "cuda_failed_calls_total", "counter", "",
-	  "Traced calls that failed; 0 before the first, so that increase() sees it: to alert on." },
-	{ "cuda_call_bytes_total", "counter", "api",
-	  "Bytes that successful traced calls were asked to allocate, copy or set." },
-	{ "cuda_call_duration_seconds", "histogram", "api, le",
-	  "Time from entry to return of traced calls whose return was traced, not of the work that they "
-	  "start; bounds are 1 us times powers of 4." },
-	{ "nccl_calls_total", "counter", "api", "The same of NCCL's calls." },
-	{ "nccl_call_errors_total", "counter", "api, code",
-	  "Traced calls of NCCL that failed, by ncclResult_t; other: beyond a limit. In progress is no "
-	  "failure." },
-	{ "nccl_failed_calls_total", "counter", "", "Traced calls of NCCL that failed; 0 before the first." },
-	{ "nccl_call_bytes_total", "counter", "api",
-	  "Elements of the argument times the size of their type, of successful calls; of allocations and "
-	  "registered buffers their size." },
-	{ "nccl_call_duration_seconds", "histogram", "api, le",
-	  "Time from entry to return of NCCL's calls, which enqueue: not that of the work on the GPUs." },
-	{ "finding_active", "gauge", "finding",
-	  "Findings of the analysis that are active, by rule (docs/analysis.md); rules that could not be "
-	  "judged have no series. With trace.analysis; /api/v1/findings has the evidence." },
-	{ "process_gemm_calls_total", "counter", "pid, comm, precision",
-	  "Multiplications of matrices that the process asked cuBLAS for, by what is computed with: "
-	  "fp32_or_tf32 where that was set before it was traced. Of processes with series of their own, as "
-	  "the next ones; with trace.blas." },
-	{ "process_gemm_flop_total", "counter", "pid, comm, precision",
-	  "Floating-point (or integer) operations that they ask for, 2 m n k, of complex numbers 8 m n k." },
-	{ "process_gemm_unsized_calls_total", "counter", "pid, comm",
-	  "Multiplications of the process whose sizes are not known, and are in no sum." },
-	{ "process_gemm_peak_share_estimated", "gauge", "pid, comm",
-	  "Time that the multiplications would take at the board's peak, as a share of the time that the "
-	  "device worked for the process, since it is traced; for processes on one GPU that is known." },
-	{ "gemm_calls_total", "counter", "precision",
-	  "Multiplications of matrices that cuBLAS was asked for, of all processes, those that have ended "
-	  "included." },
-	{ "gemm_flop_total", "counter", "precision", "The operations that they ask for." },
-	{ "gemm_other_processes_calls_total", "counter", "",
-	  "Those of them that are in no process's figures, since more than 1,024 processes used cuBLAS." },
-	{ "process_python_gil_waits_total", "counter", "pid, comm",
-	  "Waits of the process's threads for Python's lock (GIL). Of processes with series of their own, as "
-	  "the next ones; with trace.python." },
-	{ "process_python_gil_wait_seconds_total", "counter", "pid, comm",
-	  "Time of these waits, of all threads together: more than a second a second where several wait." },
-	{ "process_python_collections_total", "counter", "pid, comm, generation",
-	  "Collections of garbage in Python; of interpreters with a symbol table only." },
-	{ "process_python_collection_seconds_total", "counter", "pid, comm, generation",
-	  "Time of these collections." },
-	{ "python_gil_waits_total", "counter", "",
-	  "Waits for Python's lock, of all processes, those that have ended included." },
-	{ "python_gil_wait_seconds_total", "counter", "", "Time of these waits." },
-	{ "python_collections_total", "counter", "generation",
-	  "Collections of garbage in Python, of all processes, those that have ended included." },
-	{ "python_collection_seconds_total", "counter", "generation", "Time of these collections." },
-	{ "process_torch_allocated_bytes", "gauge", "pid, comm, allocator",
-	  "Bytes that PyTorch's allocator says it has given to tensors. allocator: the device as PyTorch "
-	  "numbers it in the process, cuda:0 or cpu. Of processes with series of their own, as the next "
-	  "ones; with trace.operators." },
-	{ "process_torch_allocated_peak_bytes", "gauge", "pid, comm, allocator",
-	  "The greatest of these, as far as it was seen." },
-	{ "process_torch_reserved_bytes", "gauge", "pid, comm, allocator",
-	  "Bytes that PyTorch's allocator says it holds, those of tensors included; 0 on the CPU." },
-	{ "process_torch_reserved_peak_bytes", "gauge", "pid, comm, allocator",
-	  "The greatest of these, as far as it was seen." },
-	{ "process_torch_out_of_memory_total", "counter", "pid, comm, allocator",
-	  "Allocations of tensors that failed for want of memory." },
-	{ "process_torch_beside_bytes", "gauge", "pid, comm",
-	  "Estimate, since both are read at different moments: GPU memory that NVML says the process holds, "
-	  "less what PyTorch's allocators have reserved: the context, kernels, memory of other libraries, "
-	  "leaks. Absent where an allocator has not said yet what it holds on one of these GPUs." },
-	{ "process_torch_optimizer_steps_total", "counter", "pid, comm",
-	  "Steps of optimizers (torch.optim), of PyTorch 2 and later." },
-	{ "process_nccl_operations_total", "counter", "pid, comm, comm_size, operation",
-	  "Operations of NCCL that the process enqueued, by ranks of the communicator: unknown where it was "
-	  "made before it was traced, other beyond 15 sizes. So are the next families." },
-	{ "process_nccl_failed_total", "counter", "pid, comm, comm_size, operation",
-	  "Operations of NCCL that the process could not enqueue." },
-	{ "process_nccl_bytes_total", "counter", "pid, comm, comm_size, operation",
-	  "Traffic of the operations that the process enqueued, as nccl-tests counts it: an argument that is "
-	  "each rank's times the ranks; absent where these are not known." },
-	{ "process_nccl_communicators", "gauge", "pid, comm", "Communicators of the process." },
-	{ "nccl_operations_total", "counter", "comm_size, operation",
-	  "Operations of NCCL that were enqueued, of all processes, those that have ended included." },
-	{ "nccl_bytes_total", "counter", "comm_size, operation", "Their traffic, as nccl-tests counts it." },
-	{ "nccl_other_processes_operations_total", "counter", "",
-	  "Those of them that are in no process's figures, since more than 1,024 processes used NCCL." },
-	{ "nccl_groups_total", "counter", "", "Groups of NCCL's calls, nested ones not counted." },
-	{ "nccl_group_seconds_total", "counter", "",
-	  "Time from their outermost ncclGroupStart() to the end of its ncclGroupEnd()." },
-	{ "process_nccl_measured_total", "counter", "pid, comm, comm_size, operation, algorithm, protocol",
-	  "Operations of NCCL whose duration its plugin measured (nccl.socket), as the program says itself; "
-	  "of the first 1,024 such sets, the others together as other. So are the next families." },
-	{ "process_nccl_measured_seconds_total", "counter",
-	  "pid, comm, comm_size, operation, algorithm, protocol",
-	  "Their durations on the GPU; of NCCL 2.26 by the host's clock, which is longer." },
-	{ "process_nccl_measured_bytes_total", "counter",
-	  "pid, comm, comm_size, operation, algorithm, protocol",
-	  "Their traffic, as nccl-tests counts it; the rate by that of the seconds: algbw." },
-	{ "process_nccl_measured_bus_bytes_total", "counter",
-	  "pid, comm, comm_size, operation, algorithm, protocol",
-	  "The traffic times the operation's factor of the bus; the rate by that of the seconds: busbw." },
-	{ "process_nccl_algorithm_bandwidth_bytes_per_second", "gauge",
-	  "pid, comm, comm_size, operation, algorithm, protocol",
-	  "algbw, the mean since the program began." },
-	{ "process_nccl_bus_bandwidth_bytes_per_second", "gauge",
-	  "pid, comm, comm_size, operation, algorithm, protocol",
-	  "busbw, the mean since the program began." },
-	{ "process_nccl_channels", "gauge", "pid, comm, comm_size, operation, algorithm, protocol",
-	  "Channels that an operation had, at most." },
-	{ "nccl_measured_total", "counter", "comm_size, operation",
-	  "Operations of NCCL whose duration plugins measured, of all processes, those that have ended "
-	  "included; other: beyond 95 of them." },
-	{ "nccl_measured_seconds_total", "counter", "comm_size, operation", "Their durations." },
-	{ "nccl_measured_bytes_total", "counter", "comm_size, operation",
-	  "Their traffic, as nccl-tests counts it; absent where the ranks are not known." },
-	{ "nccl_measured_bus_bytes_total", "counter", "comm_size, operation",
-	  "The traffic times the operation's factor of the bus." },
-	{ "nccl_plugin_left_out", "gauge", "",
-	  "Rows of the plugins that found no room: of a user with more than are left for others. They "
-	  "are in the totals." },
-	{ "nccl_plugin_refused_total", "counter", "",
-	  "Connections and messages to nccl.socket that were refused." },
-	{ "nccl_plugin_lost_total", "counter", "",
-	  "Operations that plugins had no room for, of all processes." },
-	{ "process_gpu_measured_seconds_total", "counter", "gpu, uuid, pid, comm, device",
-	  "Time in which any kernel or graph of the process ran, as CUPTI measured it in the program "
-	  "(cupti.socket), of the time that was observed; device is CUDA's number in the program. Of the "
-	  "first 1,024 such rows, the others together as other. So are the next families." },
-	{ "process_gpu_measured_observed_seconds_total", "counter", "gpu, uuid, pid, comm, device",
-	  "Time that was observed, in slices: the rate of the measured seconds by that of these is the "
-	  "share." },
-	{ "process_gpu_measured_launches_total", "counter", "gpu, uuid, pid, comm, device",
-	  "Kernels, and graphs as a whole, whose times were measured." },
-	{ "process_gpu_measured_missing_total", "counter", "gpu, uuid, pid, comm, device",
-	  "Records of CUPTI that found no room, have no times or make no sense; in the process's first "
-	  "row." },
-	{ "cupti_plugin_refused_total", "counter", "",
-	  "Connections and messages to cupti.socket that were refused." },
-	{ "cupti_plugin_left_out", "gauge", "",
-	  "Rows of the plugins that found no room: of a user with more than are left for others." },
-	{ "cupti_plugin_lost_total", "counter", "",
-	  "Records that plugins had no room for, of all processes." },
-	{ "probe_calls_total", "counter", "library, function",
-	  "Calls of functions that trace.probes names, of all processes; of the first 768 that were "
-	  "found in root's files and 256 in users', the others together as other. So are the next "
-	  "families." },
-	{ "probe_call_errors_total", "counter", "library, function",
-	  "Calls of such functions that failed, where returns:status or returns:pointer says how that is "
-	  "seen." },
-	{ "probe_call_duration_seconds", "histogram", "library, function, le",
-	  "Time from entry to return of such functions with returns." },
-	{ "probe_argument_values", "unknown", "library, function, argument",
-	  "Arguments of such functions that were seen, of those that are numbers; not of other." },
-	{ "probe_argument_sum", "unknown", "library, function, argument",
-	  "Sum of these arguments: by rate, divided by that of probe_argument_values, their mean." },
+#define OWN_LABELS "the metric's own label"
+#define FAMILY(name_, type_, labels_, help_) { name_, type_, labels_, help_ },
+#include "view/named_families.def"
 };
 
 static const char *kind_name(enum metric_kind kind)
@@ -429,7 +177,7 @@ static unsigned family_last(const struct metric *rows, unsigned n, unsigned firs
 	return end;
 }
 
-/* Of what tracing knows: there is no DCGM and no architecture in it. */
+/* Of what tracing and the kernel know: there is no DCGM and no architecture in it. */
 static void traced_families(const struct metric *rows, unsigned n)
 {
 	for (unsigned first = 0, end; first < n; first = end) {
@@ -458,6 +206,49 @@ static void agent_families(void)
 			printf("%s`%s=%s`", i > first ? ", " : "", m->label, agent_metrics[i].value);
 		printf(" | %s |\n", m->help);
 	}
+}
+
+static void machine_families(void)
+{
+	puts("\n## The machine\n\n"
+	     "CPU, memory, pressure, disks and network of the host, beside its GPUs "
+	     "(`host.figures`). In JSON "
+	     "under `node.host`, without `host_`; disks and network interfaces are "
+	     "lists there (`disks` without "
+	     "`host_disk_`, `interfaces` without `host_network_`), with a `name` each, which is the label "
+	     "`device` or `interface` here.\n\n"
+	     "They are few, to be seen beside a GPU's: for all that a machine can "
+	     "say there is node_exporter, "
+	     "whose families have other names (`node_cpu_seconds_total`, `node_memory_MemAvailable_bytes`, "
+	     "`node_disk_read_bytes_total`, `node_network_receive_bytes_total`); both may run.\n\n"
+	     "Counters are the kernel's, added up across wraps, and across restarts "
+	     "of devices; one that steps "
+	     "back (idle times do) stands still. What this kernel does not have, "
+	     "such as pressure, is absent, "
+	     "and `unsupported` in JSON's `unavailable`. There are no partitions, "
+	     "loop devices, memory disks, "
+	     "floppies or compact discs; nor `lo`, nor the machine's ends of "
+	     "containers' interfaces (`veth*`, "
+	     "`cali*`, `lxc*`). A device that is gone has no series; of more than 16 the rest are counted in "
+	     "`gpusonde_host_left_out`. The network is the machine's first "
+	     "process's: an agent in a container "
+	     "needs the host's PID namespace for it, or the host's `/proc` below `workload.root`; else it is "
+	     "unsupported, for the container's own network is another one.");
+	traced_families(host_metrics, HOST_METRICS);
+	traced_families(disk_metrics, DISK_METRICS);
+	traced_families(interface_metrics, INTERFACE_METRICS);
+}
+
+static void server_families(void)
+{
+	puts("\n## Inference servers\n\n"
+	     "vLLM, SGLang, TGI, llama.cpp and Triton, where `inference.servers` is on: what their "
+	     "own pages of metrics say, by `server`, `pid` (of the process that the others come "
+	     "from) and `port`, and what of the GPUs is their processes' "
+	     "([inference.md](inference.md)). In JSON under `node.inference`, without "
+	     "`inference_`. `gpusonde_inference_server_up` says whether the page could be read, "
+	     "and in the label `state` why not. What a server's page does not tell is absent.");
+	traced_families(server_metrics, SERVER_METRICS);
 }
 
 int main(void)
@@ -524,6 +315,8 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		printf("| `gpusonde_%s` | %s | %s | %s |\n", others[i].name, others[i].type, others[i].labels,
 		       others[i].help);
+	machine_families();
+	server_families();
 	agent_families();
 	return 0;
 }

@@ -17,12 +17,12 @@ typedef int render_fn(const struct snapshot *snapshot, struct strbuf *out);
 
 static int prometheus(const struct snapshot *s, struct strbuf *out)
 {
-	return view_prometheus(s, EXPOSITION_PROMETHEUS, out);
+	return view_prometheus(s, EXPOSITION_PROMETHEUS, NULL, out);
 }
 
 static int openmetrics(const struct snapshot *s, struct strbuf *out)
 {
-	return view_prometheus(s, EXPOSITION_OPENMETRICS, out);
+	return view_prometheus(s, EXPOSITION_OPENMETRICS, NULL, out);
 }
 
 static int dcgm(const struct snapshot *s, struct strbuf *out)

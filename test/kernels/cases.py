@@ -6,6 +6,8 @@ the guest lie /gs/gpusonde, /gs/driver_calls (test/real), /sites/libcuda.so.1 (s
 had), plans for driver_calls as /plan/*, and the simulated CUDA with its workload in /sim.
 """
 import json
+import os
+import re
 import signal
 import typing
 
@@ -180,7 +182,7 @@ def add_driver(version):
 
     arches = tuple(arch for arch, versions in DRIVERS.items() if version in versions)
     CASES[name] = Case(f"/gs/gpusonde trace --json -- /gs/driver_calls /real/{version}/libcuda.so.1 truth </plan/real-{version}", judge, arches,
-                       arches if version == "550" else (), (f"driver-{version}",))
+                       arches if version == "550" else (), (f"driver-{version}",), quick_since=MULTI_SINCE)
 
 
 for driver in sorted({version for versions in DRIVERS.values() for version in versions}):
@@ -269,16 +271,57 @@ export LD_LIBRARY_PATH=/sim GPUSONDE_SIM_SCENARIO=/sim/node.yaml
 for program in broken_python broken_python_free; do
 	/gs/gpusonde trace --stacks=$program.folded --stacks-of=python --weight=bytes_held -- /gs/$program >$program.said || exit 1
 done
-""", arches=("amd64",), quick=(), since=MULTI_SINCE)
+""", quick=(), since=MULTI_SINCE)
 def stacks_of_broken_memory(results, _kernel):
     result = ended_well(results["stacks-of-broken-memory"])
     for program, wanted in (("broken_python", broken_python.WANTED), ("broken_python_free", broken_python.WANTED | broken_python.COPIES)):
         broken_python.compare(broken_python.stacks_of(result.text(f"{program}.folded").splitlines()), broken_python.said_of(result.text(f"{program}.said")), wanted)
 
 
-# Two processes in one address space, debuggers, processes that are killed or execute others within a call. Of the unit test, in the kernel's best
-# way to attach; in the other one it takes minutes.
-@case("cd /tmp; CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_disturbed '*_multi'", units=("attach_disturbed",), quick_since=MULTI_SINCE)
+NATIVE_FIRST, NATIVE_LAST = 1001, 1010 # bytes; what comes later is called through a library that is loaded then
+
+
+def file_of(frame):
+    """Of "name (file)" or "file+0x12"; None of an address in no file, such as one in the vDSO, where handlers of signals return to on arm64."""
+    found = re.fullmatch(r".* \((.*)\)|(.*)\+0x[0-9a-f]+", frame)
+    return found and (found[1] or found[2])
+
+
+def base_name(path):
+    name = os.path.basename(path)
+    return None if name.startswith("linux-vdso.so") else name
+
+
+def check_native(told, truth):
+    """That the frames behind allocate() are those that the C library's own unwinder had: as many, and each of the same file."""
+    (begin,) = [i for i, frame in enumerate(told) if frame.startswith("allocate (")]
+    outer = told[begin + 1:]
+    if outer[-1] == "[deeper stack]":
+        outer.pop()
+        truth = truth[:len(outer)]
+    wanted = [base_name(frame.rsplit("+", 1)[0]) for frame in truth]
+    assert [file_of(frame) for frame in outer] == wanted, f"{told}, and not {truth}"
+
+
+# Native frames, without frame pointers and with them (test/e2e/native.c).
+@case("""
+export LD_LIBRARY_PATH=/sim GPUSONDE_SIM_SCENARIO=/sim/node.yaml
+for program in native_omitted native_kept; do
+	/gs/gpusonde trace --stacks=$program.folded --stacks-of=native --weight=bytes_held -- /gs/$program $program.truth /gs/libnative_through.so || exit 1
+done
+""", quick=(), since=MULTI_SINCE)
+def stacks_of_native_frames(results, _kernel):
+    result = ended_well(results["stacks-of-native-frames"])
+    for program in "native_omitted", "native_kept":
+        told = {int(weight): stack.split(";")[1:-1][::-1] for stack, weight in (line.rsplit(" ", 1) for line in result.text(f"{program}.folded").splitlines())}
+        truth = {int(n): frames for n, *frames in (line.split() for line in result.text(f"{program}.truth").splitlines())}
+        for n in range(NATIVE_FIRST, NATIVE_LAST + 1):
+            check_native(told[n], truth[n])
+
+
+# Two processes in one address space, debuggers, processes that are killed or execute others within a call. Of the unit test, which runs on this
+# machine's own kernel too; it takes minutes in a guest.
+@case("cd /tmp; CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_disturbed '*_multi'", units=("attach_disturbed",), quick=())
 def disturbed_calls_survive(results, _kernel):
     result = ended_well(results["disturbed-calls-survive"])
     said = result.text("stdout") + result.text("stderr")

@@ -76,8 +76,8 @@ read begun _ </proc/uptime
 wait $agent
 echo $? >status
 """
-# What may differ between two machines that simulate the same: who and what runs it and traces there, time, and what it costs.
-UNLIKE = re.compile(r"gpusonde_(build_info|cuda_|nccl_|source_|node_|agent_|self_|trace_|timeline_|reading|scrape|nvml_|kmsg_|http_|atop_|process_|.*_seconds|.*_timestamp)")
+# What may differ between two machines that simulate the same: the machine itself, who and what runs it and traces there, time, and what it costs.
+UNLIKE = re.compile(r"gpusonde_(build_info|host_|cuda_|nccl_|source_|node_|agent_|self_|trace_|timeline_|reading|scrape|nvml_|kmsg_|http_|atop_|process_|.*_seconds|.*_timestamp)")
 
 
 def family_labels(page):
@@ -95,14 +95,6 @@ def steady(page):
     return {series: value for series, value in e2e.samples(page).items() if re.match(names, series)}
 
 
-def x86_says(here):
-    """The same scenario, natively, by this build, once it has all series of @here; some come after several readings."""
-    with e2e.Agent(scenario=SCENARIO) as agent:
-        with contextlib.suppress(AssertionError): # the caller says how they differ
-            e2e.wait_for(lambda: family_labels(agent.metrics()) == here, "the same series", seconds=SERIES_S)
-        return agent.metrics(), agent.get("/metrics/dcgm").text, agent.get("/api/v1/gpus").json()
-
-
 def shape(value):
     """Of a document: its keys and types, lists by their first element."""
     if isinstance(value, dict):
@@ -113,10 +105,29 @@ def shape(value):
     return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value).__name__
 
 
+def unlike(here, there, path="gpus"):
+    """Where two shapes differ."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        return [where for key in here.keys() | there.keys() for where in unlike(here.get(key), there.get(key), f"{path}.{key}")]
+    if isinstance(here, list) and isinstance(there, list) and here and there:
+        return unlike(here[0], there[0], f"{path}[]")
+    return [] if here == there else [f"{path}: {here}, not {there}"]
+
+
+def x86_says(here, told):
+    """The same scenario, natively, by this build, once it has all series of @here and the members of @told; some come after several readings."""
+    with e2e.Agent(scenario=SCENARIO) as agent:
+        with contextlib.suppress(AssertionError): # the caller says how they differ
+            e2e.wait_for(lambda: family_labels(agent.metrics()) == here and shape(agent.get("/api/v1/gpus").json()["gpus"]) == shape(told), "the same series and members",
+                         seconds=SERIES_S)
+        return agent.metrics(), agent.get("/metrics/dcgm").text, agent.get("/api/v1/gpus").json()
+
+
 def check_pages(result):
     page = {name: result.text(name) for name in PAGES}
     here = family_labels(page["metrics"])
-    metrics, dcgm, gpus = x86_says(here)
+    told = json.loads(page["gpus"])["gpus"]
+    metrics, dcgm, gpus = x86_says(here, told)
     there = family_labels(metrics)
     assert here == there, f"series that only this machine has: {sorted(here - there)[:5]}; that only x86-64 has: {sorted(there - here)[:5]}"
     assert len(steady(metrics)) >= 8 * 3 and steady(page["metrics"]) == steady(metrics), \
@@ -124,9 +135,8 @@ def check_pages(result):
     assert page["openmetrics"].endswith("# EOF\n") and "# EOF" not in page["metrics"], "no OpenMetrics when that is asked for"
     names = [{line.split("{")[0] for line in text.split("\n") if "{" in line} for text in (page["dcgm"], dcgm)]
     assert names[0] == names[1] and "DCGM_FI_DEV_GPU_UTIL" in names[0] and page["dcgm49"] != page["dcgm"], f"DCGM's names: {names[0] ^ names[1]}"
-    told = json.loads(page["gpus"])["gpus"]
     assert len(told) == 8 and [(g["uuid"], g["name"]) for g in told] == [(g["uuid"], g["name"]) for g in gpus["gpus"]], f"other GPUs: {told}"
-    assert shape(told) == shape(gpus["gpus"]), "its JSON has another shape than x86-64's"
+    assert shape(told) == shape(gpus["gpus"]), f"its JSON has another shape than x86-64's: {unlike(shape(told), shape(gpus['gpus']))[:5]}"
     assert told[0]["xids"][0]["xid"] == 79 and told[0]["xids"][0]["severity"] == "critical", f"no XID 79: {told[0]}"
     for name, key in {"processes": "processes", "node": "node", "trace": "trace", "kernels": "kernels", "snapshot": "gpus"}.items():
         assert json.loads(page[name])[key] is not None, name

@@ -47,6 +47,7 @@ MACHINES = {
 }
 ACCELERATOR = "tcg,thread=single"
 
+# The port stays open: when it is closed, the kernel waits 30 s for what is not sent yet, and drops the rest.
 INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp /run
 /bin/busybox --install -s /bin
@@ -59,13 +60,14 @@ mount -t tracefs tracefs /sys/kernel/tracing
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up
 stty -F /dev/@RESULTS@ raw -echo
+exec 9>/dev/@RESULTS@
 for case in /cases/*; do
 	name=${case##*/[0-9][0-9]-}
 	export OUT=/tmp/out-$name
 	mkdir $OUT
 	cd $OUT
 	read begun _ </proc/uptime
-	timeout @SECONDS@ sh $case >$OUT/stdout 2>$OUT/stderr </dev/null
+	timeout @SECONDS@ sh $case >$OUT/stdout 2>$OUT/stderr </dev/null 9>&-
 	rc=$?
 	read ended _ </proc/uptime
 	{
@@ -76,7 +78,8 @@ for case in /cases/*; do
 			base64 $file
 		done
 		echo "@end"
-	} >/dev/@RESULTS@
+	} >&9
+	stty -F /dev/@RESULTS@ raw -echo # until all of it is sent
 done
 poweroff -f
 """

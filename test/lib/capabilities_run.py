@@ -63,7 +63,7 @@ def place():
     folder = tempfile.TemporaryDirectory(prefix="gpusonde-capabilities-")
     os.chmod(folder.name, 0o755)
     os.mkdir(f"{folder.name}/cuda")
-    for path in (GPUSONDE, f"{BUILD}/gpusonde-nvml", f"{BUILD}/gpusonde-reader", f"{BUILD}/gpusonde-web", f"{BUILD}/gpusonde-owners", f"{BUILD}/gpusonde-kubelet", f"{BUILD}/gpusonde-kube", f"{BUILD}/gpusonde-push", f"{BUILD}/gpusonde-store", f"{BUILD}/gpusonde-dcgm", SIMULATED):
+    for path in (GPUSONDE, f"{BUILD}/gpusonde-nvml", f"{BUILD}/gpusonde-reader", f"{BUILD}/gpusonde-web", f"{BUILD}/gpusonde-owners", f"{BUILD}/gpusonde-kubelet", f"{BUILD}/gpusonde-kube", f"{BUILD}/gpusonde-push", f"{BUILD}/gpusonde-hosts", f"{BUILD}/gpusonde-store", f"{BUILD}/gpusonde-dcgm", f"{BUILD}/gpusonde-inference", SIMULATED):
         shutil.copy(path, folder.name)
     shutil.copytree(f"{os.path.dirname(SIMULATED)}/scenarios", f"{folder.name}/scenarios")
     for name in ("libcuda.so.1", "libcudart.so.13", "workload", "workload-late"):

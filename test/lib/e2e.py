@@ -24,22 +24,25 @@ BUILD, SOURCE = (os.path.abspath(p) for p in sys.argv[1:3])
 GPUSONDE = f"{BUILD}/gpusonde"
 SIMULATED = f"{BUILD}/sim/libnvidia-ml.so.1"
 PATIENCE_S = 60
+POLL_S, POLL_MAX_S = 0.05, 0.5
 
 
 class Skip(Exception):
     """This cannot be tested here; the text says why."""
 
 
-def wait_for(condition, what, seconds=PATIENCE_S):
-    """The first true value of condition(); a failure that says what was waited for."""
+def wait_for(condition, what, seconds=PATIENCE_S, otherwise=lambda: ""):
+    """The first true value of condition(); a failure that says what was waited for, and what otherwise() is instead."""
     end = time.monotonic() + seconds
     while True:
+        begun = time.monotonic()
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s in vain for {what}")
-        time.sleep(0.05)
+        now = time.monotonic()
+        if now > end:
+            raise AssertionError(f"waited {seconds} s in vain for {what} {otherwise()}".rstrip())
+        time.sleep(min(max(POLL_S, 3 * (now - begun)), POLL_MAX_S)) # who is waited for has most of the processor
 
 
 def equal(got, wanted, what=""):
@@ -65,7 +68,12 @@ class Reply:
     def __init__(self, response):
         self.status = response.status
         self.type = response.getheader("Content-Type", "")
-        self.text = response.read().decode()
+        self.encoding = response.getheader("Content-Encoding", "")
+        self.body = response.read()
+
+    @property
+    def text(self):
+        return self.body.decode()
 
     def json(self):
         return json.loads(self.text)
@@ -119,21 +127,22 @@ def alive(pid):
         return False
 
 
+def sample(line):
+    """(name{labels}, number) of a line of an exposition page."""
+    name, _, rest = line.rpartition("} ") if "{" in line else line.partition(" ")
+    return name + "}" if "{" in line else name, float(rest.split()[0])
+
+
 def samples(page):
     """name{labels} -> number, of an exposition page."""
-    found = {}
-    for line in page.split("\n"):
-        if line and not line.startswith("#"):
-            name, _, rest = line.rpartition("} ") if "{" in line else line.partition(" ")
-            found[name + "}" if "{" in line else name] = float(rest.split()[0])
-    return found
+    return dict(sample(line) for line in page.split("\n") if line and not line.startswith("#"))
 
 
 def values(page, name, **labels):
     """Numbers of the series with this name that have all these labels."""
-    def matches(series):
-        return series.split("{")[0] == name and all(f'{k}="{v}"' in series for k, v in labels.items())
-    return [v for series, v in samples(page).items() if matches(series)]
+    wanted = [f'{k}="{v}"' for k, v in labels.items()]
+    found = (sample(line) for line in page.split("\n") if line.startswith((name + "{", name + " ")))
+    return [v for series, v in found if all(label in series for label in wanted)]
 
 
 class Agent:
@@ -257,13 +266,13 @@ class Worker:
     """A process with a name of its own, for a scenario to find by `match`; it works on the GPU while the block lasts."""
     numbers = itertools.count()
 
-    def __init__(self, tmp, env=None):
-        self.env = env
+    def __init__(self, tmp, env=None, user=None):
+        self.env, self.user = env, user
         self.comm = f"e2e-{os.getpid()}-{next(Worker.numbers)}"
         self.path = shutil.copy(shutil.which("sleep"), f"{tmp}/{self.comm}")
 
     def __enter__(self):
-        self.process = subprocess.Popen([self.path, "1000"], env=self.env)
+        self.process = subprocess.Popen([self.path, "1000"], env=self.env, user=self.user)
         self.pid = self.process.pid
         return self
 

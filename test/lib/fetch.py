@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 import zipfile
 
 UNAVAILABLE = 77        # automake's and meson's exit status of a skipped test
@@ -47,7 +48,7 @@ def command(*args, what, limit_s=COMMAND_S):
         raise Unavailable(f"{what}: {args[0]} took longer than {limit_s} s") from None
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()] or ["it does not say why"]
-        errors = [line for line in lines if re.match("E(RROR)?:", line)]
+        errors = [line for line in lines if re.search(r"^E(RROR)?:|\berror: |^make: \*\*\*", line)]
         raise Unavailable(f"{what}: {args[0]}: {(errors or lines)[0].strip()}")
     return done.stdout
 
@@ -143,6 +144,14 @@ def get_busybox(folder, arch):
     with side_apt("bookworm", "main", arch) as apt:
         apt.unpack("busybox-static", f"{folder}/all")
         os.rename(one(f"{folder}/all", "**/bin/busybox"), f"{folder}/busybox")
+        shutil.rmtree(f"{folder}/all")
+
+
+def get_debian_program(folder, suite, package):
+    """The one program of a package that is named as the package, which needs no other one."""
+    with side_apt(suite, "main", "amd64") as apt:
+        apt.unpack(package, f"{folder}/all")
+        os.rename(one(f"{folder}/all", f"**/bin/{package}"), f"{folder}/{package}")
         shutil.rmtree(f"{folder}/all")
 
 
@@ -288,13 +297,21 @@ def get_free_threaded(folder, version, suite):
     """CPython without its lock, compiled from Debian's source package: Debian has none, and PyPI no interpreters."""
     with tempfile.TemporaryDirectory(dir=folder) as at:
         with side_apt(suite, "main", "amd64", kind="deb-src") as apt:
-            command("env", "-C", at, "apt-get", "-c", apt.config, "-q", "source", "--only-source", "--download-only", f"python{version}",
+            command("env", "-C", at, "apt-get", "-c", apt.config, "-q", "source", "--only-source", "--download-only", "--tar-only", f"python{version}",
                     what=f"{apt.what}, sources: python{version}")
         os.mkdir(f"{at}/tree")
         command("tar", "-xf", one(at, f"python{version}_*.orig.tar.xz"), "-C", f"{at}/tree", "--strip-components=1", what=f"python{version}'s source package")
         for how in (["./configure", "-q", "--disable-gil", "--without-ensurepip", "--disable-test-modules", f"--prefix={os.path.abspath(folder)}"],
                     ["make", "-s", f"-j{os.cpu_count()}", "altinstall"]):
             command("nice", "env", "-C", f"{at}/tree", *how, what=f"python{version}'s source, compiled", limit_s=COMPILE_S)
+
+
+def get_file(folder, url):
+    try:
+        with urllib.request.urlopen(url, timeout=CONNECT_S) as source, open(f"{folder}/{os.path.basename(url)}", "wb") as target:
+            shutil.copyfileobj(source, target)
+    except OSError as why:
+        raise Unavailable(f"{url}: {getattr(why, 'reason', why)}") from None
 
 
 # name: function(folder), and what it wants. The driver's versions are 470.256.02, 535.261.03 and 550.163.01.
@@ -314,6 +331,9 @@ THINGS.update({f"runtime-{version}": (get_runtime, requirement) for version, req
 THINGS.update({f"nvml-bindings-{version}": (get_from_wheel, requirement, r"^pynvml\.py$") for version, requirement in (
     ("470", "nvidia-ml-py==11.470.66"), ("535", "nvidia-ml-py==12.535.161"), ("550", "nvidia-ml-py==12.550.89"), ("580", "nvidia-ml-py==13.580.65"))})
 THINGS.update({f"root-{suite}-amd64": (get_root, suite, "amd64") for suite in ("bookworm", "trixie")})
+# Receivers of figures; some 10 MB each.
+THINGS.update({package: (get_debian_program, suite, package) for package, suite in (
+    ("prometheus-node-exporter", "bookworm"), ("victoria-metrics", "trixie"))})
 THINGS["grpcio"] = (get_framework, "grpcio", 100)
 # Go's text/template, and the schemas of every Kubernetes of the last years.
 THINGS["gotemplate"] = (get_framework, "py-go-template==1.0.0", 100)
@@ -337,6 +357,8 @@ THINGS.update({f"cublas-{generation}": (get_blas, requirement) for generation, r
 THINGS.update({f"python-{version}": (get_python, version) for version in ("3.14", "3.15")})
 # Some 25 MB of source each; compiled in some minutes.
 THINGS.update({f"python-{version}t": (get_free_threaded, version, suite) for version, suite in (("3.13", "trixie"), ("3.14", "sid"))})
+# NVIDIA's board of the exporter (12239 at Grafana), as of its release 4.8.2.
+THINGS["dcgm-board"] = (get_file, "https://raw.githubusercontent.com/NVIDIA/dcgm-exporter/d5e5f510a1b6b393f39a43293ccd9dc985defc79/grafana/dcgm-exporter-dashboard.json")
 THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")
 
 

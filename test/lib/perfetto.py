@@ -8,7 +8,8 @@ import collections
 import struct
 import zlib
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+from lib.protobuf import BYTES, fields, varint
+
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 CLEARED, NEEDS_STATE = 1, 2
 MONOTONIC = 3
@@ -20,40 +21,23 @@ Value = collections.namedtuple("Value", "track time value")
 Track = collections.namedtuple("Track", "uuid parent kind name pid tid")
 
 
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        assert shift < 70, "a varint of more than ten bytes"
-
-
-def fields(data):
-    at = 0
-    while at < len(data):
-        tag, at = varint(data, at)
-        number, wire = tag >> 3, tag & 7
-        if wire == VARINT:
-            value, at = varint(data, at)
-        elif wire == FIXED64:
-            value, at = data[at:at + 8], at + 8
-        else:
-            assert wire == BYTES, f"wire type {wire} of field {number}"
-            n, at = varint(data, at)
-            assert at + n <= len(data), f"field {number} goes beyond its message"
-            value, at = data[at:at + n], at + n
-        yield number, value
-
-
 def message(data):
     found = collections.defaultdict(list)
     for number, value in fields(data):
         found[number].append(value)
     return found
+
+
+class Parsed(dict):
+    """Bytes -> what @parse makes of them, once: most of what a timeline has is in it thousands of times."""
+
+    def __init__(self, parse):
+        super().__init__()
+        self.parse = parse
+
+    def __missing__(self, data):
+        found = self[data] = self.parse(data)
+        return found
 
 
 def inflated(data):
@@ -133,11 +117,14 @@ def argument(data, keys, texts):
 class Reader:
     def __init__(self):
         self.timeline, self.valid, self.points, self.clock = Timeline(), False, [], None
-        self.interned, self.incremental = self.nothing(), {}
+        self.incremental = {}
+        self.events = Parsed(message)
+        self.forget()
 
-    @staticmethod
-    def nothing():
-        return {1: {}, 2: {}, 3: {}, 5: {}, 6: {}, 7: {}, 18: {}, 29: {}}
+    def forget(self):
+        """What numbers stand for, and what was read by that."""
+        self.interned = {1: {}, 2: {}, 3: {}, 5: {}, 6: {}, 7: {}, 18: {}, 29: {}}
+        self.arguments = Parsed(lambda data: argument(data, self.interned[3], self.interned[29]))
 
     def frame(self, entry):
         assert set(entry) <= {1, 2, 5, 6, 7}, f"fields of a frame: {sorted(entry)}"
@@ -158,7 +145,8 @@ class Reader:
         assert packet[10] == [1], packet[10]
         flags = packet[13][0] if packet[13] else 0
         if flags & CLEARED:
-            self.interned, self.valid = self.nothing(), True
+            self.forget()
+            self.valid = True
             clocks = [message(c) for c in message(packet[6][0])[1]]
             self.timeline.clocks.append({c[1][0]: c[2][0] for c in clocks})
             self.incremental = {c[1][0]: c[2][0] for c in clocks if c[3] == [1]}
@@ -172,7 +160,7 @@ class Reader:
             assert self.timeline.tracks.setdefault(track.uuid, track) == track, f"{track} and {self.timeline.tracks[track.uuid]}"
             assert track.parent is None or track.parent in self.timeline.tracks, f"{track} before its parent"
         for data in packet[11]:
-            self.event(self.time(packet), message(data))
+            self.event(self.time(packet), self.events[data])
 
     def time(self, packet):
         """CLOCK_MONOTONIC; times of incremental clocks are differences to their previous one."""
@@ -188,7 +176,7 @@ class Reader:
         track, kind = self.timeline.tracks[event[11][0]], event[9][0]
         name = self.interned[2][event[10][0]] if event[10] else None
         category = self.interned[1][event[3][0]] if event[3] else None
-        args = dict(argument(data, self.interned[3], self.interned[29]) for data in event[4])
+        args = dict(self.arguments[data] for data in event[4])
         stack = self.interned[7][event[56][0]] if event[56] else ()
         flows = [struct.unpack("<Q", f)[0] for f in event[47]]
         assert (track.kind == "counter") == (kind == COUNTER), f"an event of type {kind} on {track}"

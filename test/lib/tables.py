@@ -67,7 +67,7 @@ TABLES = {
         "native": "native frames beside",
         "limits": "large programs, and ends",
         "waits": "waits for the lock",
-    }, "Debian's newest interpreters; versions 3.8 to 3.13, of pyenv and Debian, are run by the tests wherever they are installed."),
+    }, "Debian's newest interpreters, such without a lock (t), compiled from Debian's sources, and what is installed of pyenv and Debian."),
     "distributions": Table("Distributions", "distribution", {
         "toolchain": "compilers",
         "libraries": "libraries",

@@ -2,6 +2,7 @@
 """Programs of the simulated CUDA that an agent traces: what it says of them, beside what they were called for."""
 import contextlib
 import datetime
+import functools
 import itertools
 import json
 import os
@@ -20,13 +21,18 @@ BUSY = ("api driver; init; alloc 4096; alloc 65536 managed; alloc 1048576 async;
         "repeat 200; launch; end; sync; memset 4096; repeat 7; bad alloc; bad free; end; stream create; repeat 20; launch; end; sync; free all")
 
 
-def tracing():
-    """A skip where the kernel, or who we are, does not allow gpusonde trace."""
+@functools.cache
+def why_not_traced():
+    """What gpusonde trace says where the kernel, or who we are, does not allow it; tried once, since each start costs the kernel's verifier a while."""
     if os.geteuid() != 0:
-        raise Skip("tracing needs root")
+        return "tracing needs root"
     done = command("trace", "--json", "--", "true")
-    if done.returncode != 0:
-        raise Skip(done.stderr.strip() or f"gpusonde trace: exit status {done.returncode}")
+    return "" if done.returncode == 0 else done.stderr.strip() or f"gpusonde trace: exit status {done.returncode}"
+
+
+def tracing():
+    if why_not_traced():
+        raise Skip(why_not_traced())
 
 
 def trace_of(agent):

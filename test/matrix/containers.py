@@ -33,7 +33,7 @@ USER = 65534
 PROGRAMS = {"gpusonde": "/usr/bin/gpusonde", "gpusonde-nvml": "/usr/libexec/gpusonde/gpusonde-nvml",
             "gpusonde-reader": "/usr/libexec/gpusonde/gpusonde-reader", "gpusonde-web": "/usr/libexec/gpusonde/gpusonde-web",
             "gpusonde-owners": "/usr/libexec/gpusonde/gpusonde-owners", "gpusonde-kubelet": "/usr/libexec/gpusonde/gpusonde-kubelet",
-            "gpusonde-dcgm": "/usr/libexec/gpusonde/gpusonde-dcgm", "gpusonde-push": "/usr/libexec/gpusonde/gpusonde-push", "gpusonde-store": "/usr/libexec/gpusonde/gpusonde-store",
+            "gpusonde-dcgm": "/usr/libexec/gpusonde/gpusonde-dcgm", "gpusonde-push": "/usr/libexec/gpusonde/gpusonde-push", "gpusonde-hosts": "/usr/libexec/gpusonde/gpusonde-hosts", "gpusonde-store": "/usr/libexec/gpusonde/gpusonde-store",
             "sim/cuda/workload-late": "/usr/bin/workload-late", "sim/libnvidia-ml.so.1": LIBRARY, "sim/cuda/libcuda.so.1": "/usr/lib/libcuda.so.1"}
 
 

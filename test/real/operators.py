@@ -30,7 +30,6 @@ RUN_S = 600
 # Operators that are always entered by at::_ops, and enter no other one on their way.
 ENTERED = ("add.Tensor", "div.Scalar", "gelu", "gelu_backward", "mean", "mm", "mul.Tensor", "pow.Tensor_Scalar", "sub_.Tensor", "sum", "tanh_backward")
 COUNTED = {} # way: calls
-LISTED = 1000 # times, of a program that is still running when it is traced
 
 
 @functools.lru_cache(maxsize=None)
@@ -87,44 +86,32 @@ def traced(how, times):
     return printed, *counted(document)
 
 
-def exact(how):
+def exact(*ways):
+    """All of them in one program, which imports PyTorch once: what they call together is what the profiler says of each."""
+    how = "+".join(ways)
     wanted = truth(how)
     printed, short, _ = traced(how, SHORT)
     e2e.equal(printed, run(how, SHORT), "what it prints alone")
     _, long, names = traced(how, LONG)
     more = {name: long[name] - short[name] for name in set(long) | set(short) if long[name] != short[name]}
-    expected = {name: n * (LONG - SHORT) for name, n in wanted["calls"].items()}
-    if how != "compiled":
-        expected["backward"] = LONG - SHORT
-    e2e.equal(more, expected, "calls, of the long run more than of the short one")
+    expected = collections.Counter()
+    for way in ways:
+        once = collections.Counter(wanted["calls"][way], backward=way != "compiled")
+        COUNTED[way] = (LONG - SHORT) * sum(once.values())
+        expected.update({name: (LONG - SHORT) * n for name, n in once.items() if n})
+    e2e.equal(more, dict(expected), "calls, of the long run more than of the short one")
     unknown = names - set(wanted["names"]) - {"backward", "backward.node"}
     e2e.equal(sorted(unknown), [], "names that PyTorch does not have")
-    COUNTED[how] = sum(expected.values())
     rows.say("operators", version(), counted=f"exact: {sum(COUNTED.values()):,} calls in {len(COUNTED)} ways ({', '.join(COUNTED)})")
 
 
-def test_operators_with_gradients_and_exceptions():
-    exact("plain")
+def test_in_threads_coroutines_and_deep_in_the_stack():
+    """With gradients and exceptions, as all of them."""
+    exact("plain", "threads", "tasks", "recursion")
 
 
-def test_threads():
-    exact("threads")
-
-
-def test_coroutines():
-    exact("tasks")
-
-
-def test_deep_in_the_stack():
-    exact("recursion")
-
-
-def test_processes_forked_for_data():
-    exact("forked")
-
-
-def test_processes_spawned_for_data():
-    exact("spawned")
+def test_processes_for_data():
+    exact("forked", "spawned")
 
 
 def test_compiled():
@@ -200,14 +187,14 @@ def test_killed_in_the_middle():
     """gpusonde is killed while operators of a running program are probed: that goes on, and prints what it prints alone."""
     real.need_tracing()
     interpreter, env = python()
-    alone = run("plain", LISTED)
     with tempfile.TemporaryDirectory() as tmp:
-        output = f"{tmp}/document"
-        with subprocess.Popen([interpreter, JOB, "plain", str(LISTED)], stdout=subprocess.PIPE, text=True, env=env) as job:
+        output, done = f"{tmp}/document", f"{tmp}/done"
+        alone = run("until", "/")
+        with subprocess.Popen([interpreter, JOB, "until", done], stdout=subprocess.PIPE, text=True, env=env) as job:
             with subprocess.Popen([e2e.GPUSONDE, "trace", "--torch", "--json", "--interval", "100ms", "--output", output, "-p", str(job.pid)],
                                   env=e2e.environment()) as tracing:
                 def seen():
-                    assert job.poll() is None, "it ended before it was traced: LISTED is too small for this machine"
+                    assert job.poll() is None, f"it ended with status {job.returncode}"
                     if not os.path.exists(output):
                         return False
                     with open(output, encoding="ascii") as f:
@@ -215,6 +202,8 @@ def test_killed_in_the_middle():
                     return lines and counted(json.loads(lines[-1]))[0]["linear"] > 0
                 e2e.wait_for(seen, "operators to be counted", RUN_S)
                 tracing.send_signal(signal.SIGKILL)
+            with open(done, "w", encoding="ascii"):
+                pass
             e2e.equal(job.communicate(timeout=RUN_S)[0], alone, "what it prints alone")
             e2e.equal(job.returncode, 0, "its exit status")
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a fixed list of PyTorch's operators, again and again. Run by operators.py.
 
-    operators_job.py HOW TIMES       runs body() TIMES times, HOW: see the functions below; prints what came out
-    operators_job.py truth HOW       prints {operator: calls} of one body(), as PyTorch's own profiler counts them
-    operators_job.py memory TIMES    runs body() TIMES times and as many steps of an optimizer; prints what the profiler says of the allocator and of nodes
+    operators_job.py HOW[+HOW...] TIMES   runs body() TIMES times, HOW: see the functions below; prints what came out
+    operators_job.py until FILE           runs body() until there is FILE, and ten times more; prints what came out, each once
+    operators_job.py truth HOW[+HOW...]   prints {operator: calls} of one body(), HOW, as PyTorch's own profiler counts them
+    operators_job.py memory TIMES         runs body() TIMES times and as many steps of an optimizer; prints what the profiler says of the allocator and of nodes
 
 What the interpreter, its imports and each way do besides is the same whatever TIMES is, and so no part of the difference between two runs.
 """
@@ -12,8 +13,10 @@ import collections
 import hashlib
 import json
 import multiprocessing
+import os
 import sys
 import threading
+import time
 
 import torch
 import torch.utils.data
@@ -52,6 +55,14 @@ def digest(found):
 
 def plain(times):
     return [body() for _ in range(times)]
+
+
+def until(path):
+    found = set()
+    while not os.path.exists(path):
+        found.add(tuple(body()))
+        time.sleep(0.02)
+    return found | set(map(tuple, plain(10)))
 
 
 def threads(times):
@@ -163,16 +174,20 @@ def loaded_once():
 
 def main():
     torch.set_num_threads(1)
+    if sys.argv[1] == "until":
+        print(until(sys.argv[2]))
+        return
     if sys.argv[1] == "truth":
         schemas = {s.name.split("::", 1)[1] + (f".{s.overload_name}" if s.overload_name else "")
                    for s in torch._C._jit_get_all_schemas() if s.name.startswith("aten::")}
-        print(json.dumps({"version": torch.__version__, "calls": truth(sys.argv[2]), "names": sorted(schemas)}))
+        print(json.dumps({"version": torch.__version__, "calls": {how: truth(how) for how in sys.argv[2].split("+")}, "names": sorted(schemas)}))
         return
     if sys.argv[1] == "memory":
         print(json.dumps(memory(int(sys.argv[2]))))
         return
-    found = globals()[sys.argv[1]](int(sys.argv[2]))
-    print(sys.argv[1], len(found), digest(found), flush=True)
+    for how in sys.argv[1].split("+"):
+        found = globals()[how](int(sys.argv[2]))
+        print(how, len(found), digest(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ root call the simulated CUDA, and each is counted. Prints a line every half minu
 import os
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import time
 
+import verdicts
 from lib.e2e import Agent, wait_for
 from lib.traced import BUSY, DRIVER, SCENARIO, Workload, all_counted, probed_when_loaded, trace_of
 
@@ -127,17 +127,12 @@ def sample(agent):
             "unreclaimable_kib": unreclaimable_kib(), "ready": agent.get("/readyz").status == 200}
 
 
-def verdicts(samples, counted):
-    quarter = len(samples) // 4
+def judge(samples, counted):
     rows = [(f"fork() took at most {FORK_MS} ms", max(s["fork_ms"] for s in samples) <= FORK_MS,
              f"{max(s['fork_ms'] for s in samples):.1f} ms"),
             ("the agent was always ready", all(s["ready"] for s in samples), f"{sum(s['ready'] for s in samples)} of {len(samples)}"),
             ("every program of root's was counted", all(counted) and bool(counted), f"{sum(counted)} of {len(counted)}")]
-    for what, more in FLAT:
-        before = statistics.median(s[what] for s in samples[quarter:2 * quarter])
-        after = statistics.median(s[what] for s in samples[-quarter:])
-        rows.append((f"{what} is flat", after <= before * 1.1 + more, f"{before:.0f} -> {after:.0f}"))
-    return rows
+    return rows + list(verdicts.flat_rows(samples, FLAT))
 
 
 def main():
@@ -181,12 +176,8 @@ def main():
         for process in users.values():
             process.kill()
             process.wait()
-    rows = verdicts(samples, counted) if len(samples) >= 8 else [("at least four minutes", False, f"{len(samples)} samples")]
-    for what, good, figures in rows:
-        print(f"{'ok  ' if good else 'FAIL'} {what}: {figures}")
-    failed = sum(not good for _, good, _ in rows)
-    print(f"{len(rows) - failed} passed, {failed} failed")
-    return failed > 0
+    rows = judge(samples, counted) if len(samples) >= 8 else [("at least four minutes", False, f"{len(samples)} samples")]
+    return verdicts.tell(rows)
 
 
 if __name__ == "__main__":

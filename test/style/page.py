@@ -63,6 +63,27 @@ def printed_bytes(v):
     return f"{v:.{1 if unit else 0}f} {units[unit]}"
 
 
+def run_module(script):
+    """(its output as JSON, None), or (None, what it complains of)."""
+    node = subprocess.run(["node", "--input-type=module", "--no-warnings"], input=script, capture_output=True, text=True, check=False)
+    return (None, node.stderr.splitlines()) if node.returncode else (json.loads(node.stdout), None)
+
+
+def check_rates():
+    """(seconds, sum) of documents, of a window of three seconds; and the rates."""
+    why = need("node", "nodejs")
+    if why:
+        return why, []
+    steps = [(0, 10, None), (0, 10, None), (1, 20, 10), (2, 20, 5), (3, 50, 40 / 3), (4, 50, 10), (4, 50, 10), (5, 50, 10), (6, 50, 0),
+             (7, 5, None), (8, 6, 1), (100, 1000, None), (101, 1001, 1), (50, 900, None), (51, None, None), (52, 7, None), (53, 9, 2)]
+    script = f"import {{ Rates }} from {json.dumps(ROOT + '/rates.js')}; const rates = new Rates(3000);" \
+             f"console.log(JSON.stringify({json.dumps(steps)}.map(([s, sum]) => rates.of('x', sum, new Date(s * 1000).toISOString()))));"
+    got, wrong = run_module(script)
+    if wrong:
+        return None, wrong
+    return None, [f"at {s} s, {total}: {g}, not {w}" for (s, total, w), g in zip(steps, got, strict=True) if (g is None) != (w is None) or (g or 0) != (w or 0)]
+
+
 def check_formats():
     """Python's formats are printf's. Ties, which toFixed() rounds otherwise, are among the numbers."""
     why = need("node", "nodejs")
@@ -72,11 +93,11 @@ def check_formats():
     numbers = [n / 8 for n in range(4000)] + [chosen.uniform(0, 10 ** chosen.randint(-3, 15)) for _ in range(4000)]
     script = f"import {{ fixed, bytes, percent }} from {json.dumps(ROOT + '/format.js')};" \
              f"console.log(JSON.stringify({json.dumps(numbers)}.map(v => [fixed(v, 0), fixed(v, 1), bytes(v), percent(v)])));"
-    node = subprocess.run(["node", "--input-type=module", "--no-warnings"], input=script, capture_output=True, text=True, check=False)
-    if node.returncode:
-        return None, node.stderr.splitlines()
+    shown, wrong = run_module(script)
+    if wrong:
+        return None, wrong
     wanted = [[f"{v:.0f}", f"{v:.1f}", printed_bytes(v), f"{v * 100:.0f} %"] for v in numbers]
-    return None, [f"{v!r}: the page has {got}, tables have {w}" for v, got, w in zip(numbers, json.loads(node.stdout), wanted, strict=True) if got != w]
+    return None, [f"{v!r}: the page has {got}, tables have {w}" for v, got, w in zip(numbers, shown, wanted, strict=True) if got != w]
 
 
 def refused(path, text):
@@ -103,7 +124,7 @@ def check_size():
 
 
 def main():
-    checks = [check_types, check_formats, check_rules, check_size]
+    checks = [check_types, check_formats, check_rates, check_rules, check_size]
     failed = 0
     print(f"1..{len(checks)}")
     for number, check in enumerate(checks, start=1):

@@ -25,9 +25,9 @@ SAME_STATIC = 3 # files of src/ that may have a static function of one name: wha
 
 # The pairs of folders on one layer that may include each other's headers, as (from, to). A row here needs
 # its reason in ARCHITECTURE.md, whose table of layers says all the rest.
-SIDEWAYS = {("activity", "bpf"), ("cdi", "model"), ("net", "model"), ("plugin", "model"), ("plugin_socket", "helper"), ("plugin_socket", "model"), ("trace", "proc"),
-            ("python", "proc"), ("unwind", "proc"), ("symbolize", "proc"), ("symbolize", "cubin")}
-GENERATED = {"config.h", "kubelet/pod.pb-c.h", "kubelet/pod_resources.pb-c.h", "push/metrics.pb-c.h", "bpf/trace_multi.h", "bpf/trace_event.h", "bpf/trace_event_old.h",
+SIDEWAYS = {("activity", "bpf"), ("cdi", "model"), ("exposition", "model"), ("net", "model"), ("plugin", "model"), ("plugin_socket", "helper"), ("plugin_socket", "model"), ("trace", "proc"),
+            ("python", "proc"), ("unwind", "proc"), ("inference", "proc"), ("symbolize", "proc"), ("symbolize", "cubin")}
+GENERATED = {"config.h", "kubelet/pod.pb-c.h", "kubelet/pod_resources.pb-c.h", "push/metrics.pb-c.h", "push/otlp.pb-c.h", "push/remote_write.pb-c.h", "bpf/trace_multi.h", "bpf/trace_event.h", "bpf/trace_event_old.h",
              "view/profile.pb-c.h", "view/stacks_page_head.inc", "view/stacks_page_tail.inc", "page/assets.inc"}
 
 # Started by people, without meson's PYTHONPATH: these may edit sys.path.

@@ -14,8 +14,11 @@
 #include "base/text.h"
 #include "model/nccl.h"
 #include "pipeline/analysis_call.h"
+#include "pipeline/analysis_late.h"
+#include "pipeline/timeline.h"
 
-enum { DEVICE_MAX = 96 };
+enum { DEVICE_MAX = 96, READY_MAX = 8 * ANALYSIS_LATE_COMMAND };
+#define TICK_NS (uint64_t)NSEC_PER_SEC
 
 static const struct {
 	const char *name;
@@ -37,6 +40,12 @@ struct analyze_file {
 	double *held;
 	uint32_t held_n;
 	uint64_t lost;
+	/* What was measured is told later than what it is of: events are put in their order. */
+	struct measured *measured;
+	struct analysis_late late;
+	uint64_t newest_ns, ticked_ns;
+	struct row_list ready; /* struct analysis_event, of which @taken were */
+	uint32_t taken;
 };
 
 /* ---- texts ---- */
@@ -56,6 +65,22 @@ static uint32_t name_number(struct analyze_file *file, uint32_t text)
 	if (analysis_text(file->analysis, text_at(file, text), &name) < 0)
 		return 0;
 	hashmap_put(&file->names, text, name);
+	return name;
+}
+
+/* Of a kernel: its own name is that of its work. 0: no room. */
+static uint32_t launch_name(struct analyze_file *file, uint32_t kernel)
+{
+	uint64_t key = UINT64_C(1) << 32 | kernel;
+	char text[ANALYSIS_TEXT_MAX];
+	uint32_t name;
+
+	if (hashmap_get(&file->names, key, &name))
+		return name;
+	snprintf(text, sizeof(text), "launch of %.*s", (int)sizeof(text) - 16, text_at(file, kernel));
+	if (analysis_text(file->analysis, text, &name) < 0)
+		return 0;
+	hashmap_put(&file->names, key, name);
 	return name;
 }
 
@@ -144,7 +169,7 @@ static void fill_launch(struct analyze_file *file, const struct timeline_event *
 	uint64_t grid = product(text_arg(file, from, "grid")), block = product(text_arg(file, from, "block"));
 
 	if (kernel && kernel->type == TIMELINE_TEXT)
-		event->name = name_number(file, (uint32_t)kernel->value);
+		event->name = launch_name(file, (uint32_t)kernel->value);
 	if (__builtin_mul_overflow(grid, block, &event->threads))
 		event->threads = 0;
 }
@@ -229,12 +254,38 @@ static bool of_thread(struct analyze_file *file, const struct timeline_event *fr
 
 /* ---- devices ---- */
 
+static void take_measured(const struct analyze_file *file, const struct timeline_event *from,
+			  const struct timeline_track *process)
+{
+	_cleanup_(gpu_works_freep) struct gpu_works *works = gpu_works_new(1, NULL);
+	struct cupti_slice *slice;
+
+	if (!works)
+		return;
+	works->n = 1;
+	works->list[0] = (struct gpu_work){ .pid = process->pid };
+	slice = &works->list[0].record.slice;
+	slice->kind = CUPTI_SLICE;
+	slice->start_ns = from->begin_ns;
+	slice->end_ns = from->end_ns;
+	measured_take(file->measured, works, from->end_ns);
+}
+
 static bool of_stream(struct analyze_file *file, const struct timeline_event *from,
 		      const struct timeline_track *track, const struct timeline_track *process,
 		      struct analysis_event *event)
 {
+	bool is_true = text_arg(file, from, "times");
+
+	if (STRV_EQ(text_at(file, track->name), TIMELINE_MEASURED)) {
+		take_measured(file, from, process);
+		return false;
+	}
+	/* Estimates of time that is not known to be measured are not left out: no work counts twice. */
+	if (is_true && !measured_has(file->measured, process->pid))
+		return false;
 	event->kind = ANALYSIS_WORK;
-	event->flags = ANALYSIS_ESTIMATED;
+	event->flags = is_true ? ANALYSIS_TRUE : ANALYSIS_ESTIMATED;
 	event->pid = process->pid;
 	event->device = gpu_of(file, text_at(file, track->name));
 	event->stream = (uint64_t)from->track + 1;
@@ -398,15 +449,57 @@ static bool of_event(struct analyze_file *file, const struct timeline_event *fro
 	}
 }
 
+static int put_ready(const struct analysis_event *event, void *userdata)
+{
+	struct analyze_file *file = userdata;
+	struct analysis_event *ready = row_list_add(&file->ready);
+
+	if (!ready)
+		return -ENOMEM;
+	*ready = *event;
+	return 0;
+}
+
+static int put_in_order(struct analyze_file *file, const struct analysis_event *event)
+{
+	int r = event->flags & ANALYSIS_TRUE ? analysis_late_work(&file->late, event) :
+					       analysis_late_add(&file->late, event);
+
+	file->newest_ns = MAX(file->newest_ns, event->end_ns);
+	if (file->newest_ns - file->ticked_ns >= TICK_NS) {
+		analysis_late_tick(&file->late, file->newest_ns);
+		file->ticked_ns = file->newest_ns;
+	}
+	return r == -ENOBUFS ? 0 : r;
+}
+
+/* 1, or as timeline_read_next(). */
+static int read_more(struct analyze_file *file)
+{
+	struct timeline_event from;
+	struct analysis_event event;
+	int r = timeline_read_next(file->reader, &from);
+
+	if (r == 0)
+		analysis_late_tick(&file->late, UINT64_MAX);
+	if (r > 0 && of_event(file, &from, &event))
+		r = put_in_order(file, &event) < 0 ? -ENOMEM : 1;
+	return r;
+}
+
 int analyze_file_next(struct analyze_file *file, struct analysis_event *ret_event)
 {
-	struct timeline_event event;
-	int r;
+	int r = 1;
 
-	do
-		r = timeline_read_next(file->reader, &event);
-	while (r > 0 && !of_event(file, &event, ret_event));
-	return r;
+	while (r > 0 && file->taken == file->ready.n) {
+		file->taken = 0;
+		row_list_clear(&file->ready);
+		r = read_more(file);
+	}
+	if (file->taken == file->ready.n)
+		return r;
+	*ret_event = ((const struct analysis_event *)file->ready.list)[file->taken++];
+	return 1;
 }
 
 /* ---- start and end ---- */
@@ -415,6 +508,7 @@ int analyze_file_new(const char *path, struct analysis *analysis, uint32_t node,
 		     struct analyze_file **ret_file)
 {
 	_cleanup_(analyze_file_freep) struct analyze_file *file = calloc(1, sizeof(*file));
+	const struct measured_config measured = { 0 };
 	int r;
 
 	if (!file)
@@ -422,6 +516,11 @@ int analyze_file_new(const char *path, struct analysis *analysis, uint32_t node,
 	file->analysis = analysis;
 	file->node = node;
 	file->fd = -1;
+	file->ready = (struct row_list){ .size = sizeof(struct analysis_event), .max = READY_MAX };
+	r = measured_new(&measured, &file->measured);
+	if (r < 0)
+		return r;
+	analysis_late_init(&file->late, file->measured, ANALYSIS_LATE_COMMAND, put_ready, file);
 	r = fd_open_regular(path, &file->fd);
 	if (r == 0)
 		r = timeline_reader_new(file->fd, &file->reader);
@@ -442,6 +541,9 @@ void analyze_file_free(struct analyze_file *file)
 		hashmap_done(&file->held_of[i]);
 	}
 	free(file->held);
+	analysis_late_done(&file->late);
+	measured_free(file->measured);
+	row_list_done(&file->ready);
 	if (file->fd >= 0)
 		close(file->fd);
 	free(file);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cmd/doctor/bundle.h"
 #include "cmd/output.h"
 #include "cmd/snapshot_client.h"
 #include "agent/own_capabilities.h"
@@ -229,29 +230,53 @@ static void print_json(const struct report *report, struct strbuf *out)
 	json_decref(json);
 }
 
+static int write_bundle(const struct doctor *doctor, const struct report *report)
+{
+	struct strbuf text, json;
+	int status = EXIT_FAILURE;
+
+	strbuf_init(&text, 0);
+	strbuf_init(&json, 0);
+	print_table(report, false, false, &text);
+	print_json(report, &json);
+	if (!text.failed && !json.failed)
+		status = bundle_write(doctor, text.data, json.data);
+	strbuf_done(&text);
+	strbuf_done(&json);
+	return status;
+}
+
 int doctor_main(struct invocation *inv)
 {
 	struct doctor doctor = { .invocation = inv };
 	_cleanup_free_ struct report *report = calloc(1, sizeof(*report));
+	int status = EXIT_FAILURE;
 	struct strbuf out;
 	pid_t pid;
 
-	if (!parse_process(inv->flag[FLAG_DOCTOR_PID], &pid))
+	if (!bundle_flags_valid(inv) || !parse_process(inv->flag[FLAG_DOCTOR_PID], &pid))
 		return EXIT_USAGE;
 	if (!report) {
 		fprintf(stderr, "gpusonde doctor: out of memory\n");
 		return EXIT_FAILURE;
 	}
+	if (bundle_check_place(inv) < 0)
+		return EXIT_FAILURE;
 	fetch(&doctor);
 	run_all(&doctor, pid, report);
 	strbuf_init(&out, 0);
-	if (inv->flag[FLAG_JSON])
-		print_json(report, &out);
-	else
-		print_table(report, inv->flag[FLAG_QUIET],
-			    output_options(inv, STDOUT_FILENO).colour, &out);
-	int status = put_stdout(&out);
-
+	if (inv->flag[FLAG_BUNDLE]) {
+		status = write_bundle(&doctor, report);
+	} else {
+		if (inv->flag[FLAG_JSON])
+			print_json(report, &out);
+		else
+			print_table(report, inv->flag[FLAG_QUIET],
+				    output_options(inv, STDOUT_FILENO).colour, &out);
+		status = put_stdout(&out);
+		if (report->count[VERDICT_FAILED] > 0)
+			status = EXIT_FAILURE;
+	}
 	strbuf_done(&out);
 	attach_backend_free(doctor.tracing);
 	json_decref(doctor.status);
@@ -259,5 +284,5 @@ int doctor_main(struct invocation *inv)
 	snapshot_read_free(doctor.snapshot);
 	json_decref(doctor.trace);
 	json_decref(doctor.capabilities);
-	return status == EXIT_SUCCESS && report->count[VERDICT_FAILED] == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return status;
 }

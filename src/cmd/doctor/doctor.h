@@ -61,7 +61,7 @@ struct named_finding {
 	const char *name;
 	struct finding finding;
 };
-enum { DOCTOR_PROCESS_ROWS = 9 };
+enum { DOCTOR_PROCESS_ROWS = 10 };
 /* cmd/doctor/process.c: what can be seen of a process, by layer. Returns the number of rows. */
 unsigned doctor_process(const struct doctor *doctor, pid_t pid, struct named_finding *rows);
 

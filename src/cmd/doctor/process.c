@@ -189,6 +189,29 @@ static void check_python(pid_t pid, struct finding *f)
 	}
 }
 
+/* Tasks of asyncio that await the running one: docs/python.md. */
+static void check_tasks(pid_t pid, struct finding *f)
+{
+	struct trace_python python;
+	uint32_t version = 0;
+	int r = python_find("/proc", pid, &version, &python);
+
+	if (r == -EACCES || r == -EPERM)
+		found_unreadable(f, "its memory", r);
+	else if (r < 0)
+		found(f, VERDICT_NOTE, "no CPython that is known: no tasks of asyncio are seen");
+	else if (python.thread_task)
+		found(f, VERDICT_OK, "stacks have the tasks of asyncio that await the running one");
+	else if (version < PYTHON_VERSION(3, 14))
+		found(f, VERDICT_NOTE,
+		      "which task of asyncio awaits the running one is not seen: before 3.14 the interpreter "
+		      "does not say which one a thread runs");
+	else
+		found(f, VERDICT_NOTE,
+		      "which task of asyncio awaits the running one is not seen: where a free-threaded build "
+		      "has its tasks is not known");
+}
+
 /* Start and end of functions of Python by name: docs/python.md. */
 static void check_functions(pid_t pid, struct finding *f)
 {
@@ -339,6 +362,8 @@ unsigned doctor_process(const struct doctor *d, pid_t pid, struct named_finding 
 	}
 	rows[n].name = "CPython";
 	check_python(pid, &rows[n++].finding);
+	rows[n].name = "asyncio";
+	check_tasks(pid, &rows[n++].finding);
 	rows[n].name = "Python functions";
 	check_functions(pid, &rows[n++].finding);
 	rows[n].name = "native";

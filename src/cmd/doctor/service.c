@@ -2,7 +2,9 @@
 /* doctor's checks of the agent, its configuration, addresses and directories. */
 #include "cmd/doctor/doctor.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +14,12 @@
 #include "base/fd.h"
 #include "cmd/snapshot_client.h"
 #include "config/places.h"
+#include "config/web_access.h"
+#include "config/web_config.h"
 #include "helper/helper.h"
 #include "proc/port.h"
 #include "nvml/spawn.h"
+#include "serve/access.h"
 #include "serve/address.h"
 
 static void check_config(const struct doctor *d, struct finding *f)
@@ -146,31 +151,173 @@ static void check_http(const struct doctor *d, struct finding *f)
 	check_tcp(d, "http", address, "--listen", f);
 }
 
-/* Checks the addresses of the agent; without an agent the configured ones. */
+/* What is asked of clients: by the agent, or as it is configured here. "": nothing. */
+static void describe_access(const struct doctor *d, char *ret_text, size_t size)
+{
+	const char *its = json_string_value(json_object_get(d->status, "access"));
+	_cleanup_(access_unrefp) struct access *access = NULL;
+	struct strbuf records, errors;
+
+	snprintf(ret_text, size, "%s", its ? its : "");
+	if (its)
+		return;
+	strbuf_init(&records, ACCESS_BYTES_MAX);
+	strbuf_init(&errors, 64 << 10);
+	if (web_access_of(&d->invocation->options, &records, &errors) == 0 && errors.len == 0 &&
+	    access_new(records.data, records.len, &access, NULL) == 0)
+		access_describe(access, ret_text, size);
+	explicit_bzero(records.data, records.cap);
+	strbuf_done(&records);
+	strbuf_done(&errors);
+}
+
+static bool asks_who_it_is(const char *access)
+{
+	return strstr(access, "users") || strstr(access, "tokens") || strstr(access, "certificates");
+}
+
+/* @access: what is asked of clients there. */
+static void report_exposure(const char *whose, const char *option, const char *address, const char *access,
+			    struct finding *f)
+{
+	bool asks = asks_who_it_is(access);
+
+	if (asks && strstr(access, "TLS")) {
+		found(f, VERDICT_OK, "%s%s is %s: who connects is asked who it is (%s)", whose, option,
+		      address, access);
+	} else if (asks) {
+		found(f, VERDICT_WARNING,
+		      "%s%s is %s: who connects is asked who it is (%s), but without TLS passwords and "
+		      "tokens cross the network as they are",
+		      whose, option, address, access);
+		remedy(f, "add tls_server_config to the file of web.config_file");
+	} else {
+		found(f, VERDICT_WARNING,
+		      "%s%s is %s: everyone who can connect to it can read everything, without "
+		      "authentication",
+		      whose, option, address);
+		remedy(f,
+		       "name users or tokens (web.config_file, web.tokens), or use a loopback address, or a "
+		       "firewall");
+	}
+}
+
+/* Checks the addresses of the agent; without an agent the configured ones. The worst is told. */
 static void check_exposure(const struct doctor *d, struct finding *f)
 {
 	static const struct {
 		enum option_id id;
 		const char *place;
-	} listeners[] = { { OPT_http_listen, "http" },
-			  { OPT_http_container_listen, "http_container" },
-			  { OPT_exporter_listen, "exporter" },
-			  { OPT_atop_listen, "atop" } };
+		bool asks; /* atop's protocol cannot */
+	} listeners[] = { { OPT_atop_listen, "atop", false },
+			  { OPT_http_listen, "http", true },
+			  { OPT_http_container_listen, "http_container", true },
+			  { OPT_exporter_listen, "exporter", true } };
+	char access[64];
 
+	describe_access(d, access, sizeof(access));
 	for (size_t i = 0; i < ARRAY_SIZE(listeners); i++) {
 		const char *its = json_string_value(json_object_get(d->status, listeners[i].place));
 		const char *address = its ? its : options_text(&d->invocation->options, listeners[i].id);
 
 		if (!address || !*address || address_is_loopback(address))
 			continue;
-		found(f, VERDICT_WARNING,
-		      "%s%s is %s: everyone who can connect to it can read everything, without "
-		      "authentication",
-		      its ? "the agent's " : "", option_table[listeners[i].id].key, address);
-		remedy(f, "use a loopback address, or a firewall");
+		report_exposure(its ? "the agent's " : "", option_table[listeners[i].id].key, address,
+				listeners[i].asks ? access : "", f);
 		return;
 	}
-	found(f, VERDICT_OK, d->status ? "the agent listens on loopback only" : "listens on loopback only");
+	found(f, VERDICT_OK, "%s%s%s%s", d->status ? "the agent listens" : "listens", " on loopback only",
+	      *access ? ", and asks who it is: " : "", access);
+}
+
+/*
+ * Whether others than owner and group can read the file, or one of a folder of files. That a folder above
+ * keeps them away is not looked at.
+ */
+static bool others_read(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	bool found = false;
+	struct stat st;
+
+	if (!dir)
+		return stat(path, &st) == 0 && st.st_mode & S_IROTH;
+	bool open_to_all = fstat(dirfd(dir), &st) == 0 && st.st_mode & S_IXOTH;
+
+	while (open_to_all && !found && (e = readdir(dir)))
+		found = fstatat(dirfd(dir), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) &&
+			st.st_mode & S_IROTH;
+	closedir(dir);
+	return found;
+}
+
+static bool warn_of_readable(const char *key, const char *path, struct finding *f)
+{
+	if (!others_read(path))
+		return false;
+	found(f, VERDICT_WARNING, "%s: every user of this machine can read %s", key, path);
+	remedy(f, "chmod o-rwx %s; what was in it may be known already", path);
+	return true;
+}
+
+/* Of files whose content gives a right. */
+static void check_secret_files(const struct doctor *d, struct finding *f)
+{
+	static const enum option_id ids[] = { OPT_web_config_file,
+					      OPT_web_tokens,
+					      OPT_push_key_file,
+					      OPT_client_key_file,
+					      OPT_client_token_file,
+					      OPT_kube_config,
+					      OPT_remote_write_password_file,
+					      OPT_remote_write_token_file,
+					      OPT_remote_write_key_file,
+					      OPT_otlp_token_file };
+	char key[PATH_MAX];
+	unsigned n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		const char *path = options_text(&d->invocation->options, ids[i]);
+
+		if (!path || !*path)
+			continue;
+		n++;
+		if (warn_of_readable(option_table[ids[i]].key, path, f))
+			return;
+		if (ids[i] != OPT_web_config_file || !web_config_key_file(path, key))
+			continue;
+		n++;
+		if (warn_of_readable("key_file of web.config_file", key, f))
+			return;
+	}
+	if (n > 0)
+		found(f, VERDICT_OK, "%u file%s of keys, tokens or passwords: none that everybody can read",
+		      n, n == 1 ? "" : "s");
+	else
+		found(f, VERDICT_OK, "no file of keys, tokens or passwords is configured");
+}
+
+/* As it is configured here. */
+static void check_control(const struct doctor *d, struct finding *f)
+{
+	const char *names = options_text(&d->invocation->options, OPT_web_control);
+	bool all = names && STRV_EQ(names, "*");
+	char access[64];
+
+	describe_access(d, access, sizeof(access));
+	if (!names || !*names || STRV_EQ(names, "none")) {
+		found(f, VERDICT_OK, "nobody may begin timelines over the network (web.control)");
+	} else if (strstr(access, "TLS") && asks_who_it_is(access)) {
+		found(f, VERDICT_NOTE, "%s may begin and end timelines over the network (web.control)",
+		      all ? "everybody who is known" : names);
+	} else {
+		found(f, VERDICT_WARNING,
+		      "web.control names %s, and nobody may begin timelines over the network: that needs "
+		      "TLS, and users, tokens or certificates",
+		      names);
+		remedy(f, "see docs/web.md, or leave out web.control");
+	}
 }
 
 static void check_atop(const struct doctor *d, struct finding *f)
@@ -252,27 +399,73 @@ static void check_state(const struct doctor *d, struct finding *f)
 	remedy(f, "run doctor as the agent's user, or set another directory with --state-dir");
 }
 
-/* As the agent has it. */
+/* As the agent has it, of each destination. */
 static void check_push(const struct doctor *d, struct finding *f)
 {
-	const char *state = json_string_value(json_object_get(d->status, "push"));
+	json_t *states = json_object_get(d->status, "push"), *state;
+	unsigned works = 0;
+	const char *name;
+
+	json_object_foreach(states, name, state) {
+		const char *text = json_string_value(state);
+
+		if (!text || STRV_EQ(text, "off"))
+			continue;
+		if (*text) {
+			found(f, VERDICT_WARNING, "pushing to the server (%s): %s", name, text);
+			remedy(f, "see docs/push.md; gpusonde_push_queue_bytes says what waits");
+			return;
+		}
+		works++;
+	}
+	if (!json_is_object(states))
+		found(f, VERDICT_NOTE, "only a running agent can say whether anything is pushed");
+	else if (works == 0)
+		found(f, VERDICT_NOTE, "nothing is pushed (see docs/push.md)");
+	else
+		found(f, VERDICT_OK, "the server takes what is pushed");
+}
+
+static void check_textfile(const struct doctor *d, struct finding *f)
+{
+	const char *state = json_string_value(json_object_get(d->status, "textfile"));
 
 	if (!state) {
-		found(f, VERDICT_NOTE, "only a running agent can say whether anything is pushed");
+		found(f, VERDICT_NOTE,
+		      "only a running agent can say whether a file for node_exporter is "
+		      "written");
 	} else if (STRV_EQ(state, "off")) {
-		found(f, VERDICT_NOTE, "nothing is pushed (push.url, push.cluster and a key)");
+		found(f, VERDICT_NOTE, "no file is written for node_exporter (textfile.path)");
 	} else if (*state) {
-		found(f, VERDICT_WARNING, "pushing to the server: %s", state);
-		remedy(f, "see docs/push.md; gpusonde_push_queue_bytes says what waits");
+		found(f, VERDICT_WARNING, "the file for node_exporter: %s", state);
+		remedy(f, "see docs/textfile.md");
 	} else {
-		found(f, VERDICT_OK, "the server takes what is pushed");
+		found(f, VERDICT_OK, "the file for node_exporter is written");
+	}
+}
+
+static void check_statsd(const struct doctor *d, struct finding *f)
+{
+	const char *state = json_string_value(json_object_get(d->status, "statsd"));
+
+	if (!state) {
+		found(f, VERDICT_NOTE, "only a running agent can say whether figures are sent to StatsD");
+	} else if (STRV_EQ(state, "off")) {
+		found(f, VERDICT_NOTE, "nothing is sent to StatsD (statsd.address)");
+	} else if (*state) {
+		found(f, VERDICT_WARNING, "sending to StatsD: %s", state);
+		remedy(f, "see docs/statsd.md; gpusonde_statsd_packets_total says what was lost");
+	} else {
+		found(f, VERDICT_OK, "figures are sent to StatsD");
 	}
 }
 
 const struct check service_checks[] = {
-	{ "config", check_config },     { "agent", check_agent },
-	{ "helper", check_helper },     { "http", check_http },
-	{ "atop", check_atop },         { "atop-socket", check_atop_socket },
-	{ "exposure", check_exposure }, { "state", check_state },
-	{ "push", check_push },         { 0 },
+	{ "config", check_config },       { "agent", check_agent },
+	{ "helper", check_helper },       { "http", check_http },
+	{ "atop", check_atop },           { "atop-socket", check_atop_socket },
+	{ "exposure", check_exposure },   { "secret-files", check_secret_files },
+	{ "web-control", check_control }, { "state", check_state },
+	{ "push", check_push },           { "textfile", check_textfile },
+	{ "statsd", check_statsd },       { 0 },
 };

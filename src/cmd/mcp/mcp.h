@@ -33,10 +33,3 @@ json_t *mcp_tools(void);
  * tool, or no memory.
  */
 json_t *mcp_tool_call(const char *name, const json_t *arguments);
-
-/*
- * Runs this program with these arguments, the last of which is NULL, and gets what it prints: up to @limit
- * bytes of each. Its exit status; -ETIMEDOUT and -E2BIG, and it was killed; any errno of starting it.
- */
-int mcp_run(char *const arguments[], unsigned seconds, size_t limit, struct strbuf *ret_output,
-	    struct strbuf *ret_errors);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/flag_words.h"
+#include "helper/run.h"
 #include "view/number.h"
 
 enum {
@@ -20,13 +21,23 @@ enum {
 };
 
 static const struct tool {
-	const char *name, *command, *operand;
+	const char *name, *command, *always, *operand;
 	enum flag_id flags[FLAGS_MAX]; /* ends with FLAG_HELP, which is 0 */
 	const char *title, *description;
 } tools[] = {
-#define TOOL(name_, command_, operand_, flags_, title_, description_) \
-	{ name_, command_, operand_, flags_, title_, description_ },
+#define TOOL(name_, command_, always_, operand_, flags_, title_, description_) \
+	{ name_, command_, always_, operand_, flags_, title_, description_ },
 #include "cmd/mcp/tools.def"
+};
+
+/* What the argument is that becomes the operand. */
+static const struct {
+	const char *name, *kind, *description;
+} operands[] = {
+	{ "file", "a path", "Path of the file to read." },
+	{ "about", "a text",
+	  "A GPU's index or UUID, a PID, or a batch job's ID; also gpu:0, pid:4711, job:4711. "
+	  "Without it: all GPUs." },
 };
 
 /* "--since" is the argument "since". */
@@ -58,6 +69,17 @@ static json_t *flag_schema(const struct flag *flag)
 	return schema;
 }
 
+/* The row of operands of a tool that has one. */
+static unsigned operand_of(const struct tool *tool)
+{
+	unsigned i = 0;
+
+	while (i + 1 < ARRAY_SIZE(operands) &&
+	       strncmp(operands[i].name, tool->operand, strcspn(tool->operand, "!")) != 0)
+		i++;
+	return i;
+}
+
 static json_t *input_schema(const struct tool *tool)
 {
 	json_t *properties = json_object(), *required = json_array();
@@ -66,15 +88,13 @@ static json_t *input_schema(const struct tool *tool)
 		json_object_set_new(properties, argument_name(tool->flags[i]),
 				    flag_schema(&flag_table[tool->flags[i]]));
 	if (tool->operand) {
-		char name[32];
-		bool needed = strchr(tool->operand, '!');
+		unsigned i = operand_of(tool);
 
-		snprintf(name, sizeof(name), "%.*s", (int)strcspn(tool->operand, "!"), tool->operand);
-		json_object_set_new(properties, name,
+		json_object_set_new(properties, operands[i].name,
 				    json_pack("{s:s, s:s}", "type", "string", "description",
-					      "Path of the file to read."));
-		if (needed)
-			json_array_append_new(required, json_string(name));
+					      operands[i].description));
+		if (strchr(tool->operand, '!'))
+			json_array_append_new(required, json_string(operands[i].name));
 	}
 	return json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties, "required",
 			 required, "additionalProperties", 0);
@@ -104,7 +124,7 @@ json_t *mcp_tools(void)
 struct call {
 	const struct tool *tool;
 	unsigned n;
-	char *words[FLAGS_MAX + 6];
+	char *words[FLAGS_MAX + 7];
 	char why[200]; /* it was refused */
 };
 
@@ -195,9 +215,8 @@ static int add_operand(struct call *call, const json_t *arguments)
 		return add_path(call, path);
 	if (!operand && (!call->tool->operand || !strchr(call->tool->operand, '!')))
 		return 0;
-	snprintf(call->why, sizeof(call->why), "the argument %.*s %s a path",
-		 (int)strcspn(call->tool->operand, "!"), call->tool->operand,
-		 operand ? "must be" : "is needed:");
+	snprintf(call->why, sizeof(call->why), "the argument %s %s %s", operands[operand_of(call->tool)].name,
+		 operand ? "must be" : "is needed:", operands[operand_of(call->tool)].kind);
 	return -EINVAL;
 }
 
@@ -208,6 +227,8 @@ static int make_command(struct call *call, const json_t *arguments)
 	int r = 0;
 
 	if (!add_word(call, "gpusonde") || !add_word(call, call->tool->command) || !add_word(call, "--json"))
+		return -ENOMEM;
+	if (call->tool->always && !add_word(call, call->tool->always))
 		return -ENOMEM;
 	json_object_foreach((json_t *)arguments, key, value)
 		r = r == 0 ? add_argument(call, key, value) : r;
@@ -250,13 +271,18 @@ static json_t *run_result(int status, const struct strbuf *output, const struct 
 
 static json_t *run_call(struct call *call)
 {
+	const struct run run = {
+		.arguments = call->words,
+		.seconds = RUN_SECONDS,
+		.limit = ANSWER_MAX,
+	};
 	struct strbuf output, errors;
+	int status;
 	json_t *r;
 
 	strbuf_init(&output, 0);
 	strbuf_init(&errors, 0);
-	int status = mcp_run(call->words, RUN_SECONDS, ANSWER_MAX, &output, &errors);
-
+	status = run_program(&run, &output, &errors);
 	if (output.data)
 		utf8_sanitize(output.data);
 	if (errors.data)

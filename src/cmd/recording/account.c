@@ -242,6 +242,16 @@ static bool container_matches(const struct whose *w, const char *wanted)
 		(strlen(wanted) >= 12 && strncmp(w->id, wanted, strlen(wanted)) == 0));
 }
 
+static bool job_matches(const struct whose *w, const char *wanted)
+{
+	size_t claimed = strlen(JOB_CLAIMED);
+
+	if (strncmp(wanted, JOB_CLAIMED, claimed) == 0)
+		return w->job && w->job->claimed && STRV_EQ(w->job->id, wanted + claimed);
+	return (w->kind == WORKLOAD_JOB && STRV_EQ(w->id, wanted)) ||
+	       (w->job && !w->job->claimed && STRV_EQ(w->job->id, wanted));
+}
+
 static bool is_selected(const struct account *account, const struct whose *w)
 {
 	const struct selection *select = &account->selection;
@@ -250,10 +260,20 @@ static bool is_selected(const struct account *account, const struct whose *w)
 		return false;
 	if (select->container && !container_matches(w, select->container))
 		return false;
-	if (select->job && !(w->kind == WORKLOAD_JOB && STRV_EQ(w->id, select->job)) &&
-	    !(w->job && !w->job->claimed && STRV_EQ(w->job->id, select->job)))
+	if (select->job && !job_matches(w, select->job))
 		return false;
 	return select->uid == UINT32_MAX || select->uid == w->uid;
+}
+
+/* Its names are not known yet: what it does now is kept, in case that it turns out to be selected. */
+static bool may_be_named(const struct account *account, const struct whose *w)
+{
+	const struct selection *select = &account->selection;
+
+	return (select->pod || select->container) && !*w->pod && !*w->container &&
+	       (w->kind == WORKLOAD_CONTAINER || w->kind == WORKLOAD_POD) &&
+	       (!select->job || job_matches(w, select->job)) &&
+	       (select->uid == UINT32_MAX || select->uid == w->uid);
 }
 
 static bool same_who(const struct account_who *who, const struct whose *w, const char *id)
@@ -270,9 +290,10 @@ static bool same_who(const struct account_who *who, const struct whose *w, const
 static struct account_who *who_of(struct account *account, const struct whose *w)
 {
 	struct account_who *who = NULL, *list;
+	bool selected = is_selected(account, w);
 	char id[ACCOUNT_NAME];
 
-	if (!is_selected(account, w))
+	if (!selected && !may_be_named(account, w))
 		return NULL;
 	if (w->kind == WORKLOAD_NONE && w->uid != UINT32_MAX)
 		snprintf(id, sizeof(id), "%u", w->uid);
@@ -292,6 +313,7 @@ static struct account_who *who_of(struct account *account, const struct whose *w
 		*who = (struct account_who){ .kind = w->kind, .user = w->user };
 		memcpy(who->id, id, sizeof(id));
 	}
+	who->selected |= selected;
 	if (*w->pod || *w->container) {
 		snprintf(who->namespace, sizeof(who->namespace), "%s", w->namespace);
 		snprintf(who->pod, sizeof(who->pod), "%s", w->pod);
@@ -652,6 +674,7 @@ static void account_time(struct account *account, const struct snapshot *s, int6
 
 int account_add(struct account *account, const struct snapshot *s, int64_t period_ns)
 {
+	account->period_ns = period_ns;
 	account_time(account, s, period_ns);
 	for (uint32_t i = 0; i < s->entities_n; i++)
 		account_gpu(account, s, &s->entities[i]);
@@ -694,8 +717,20 @@ static void sort_items(struct account_items *items)
 		qsort(items->list, items->n, sizeof(*items->list), by_item_time);
 }
 
+/* Those whose names have turned out to be others, or were never known. */
+static void drop_unselected(struct account *account)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < account->who_n; i++)
+		if (account->who[i].selected)
+			account->who[n++] = account->who[i];
+	account->who_n = n;
+}
+
 void account_finish(struct account *account)
 {
+	drop_unselected(account);
 	if (account->who_n > 0)
 		qsort(account->who, account->who_n, sizeof(*account->who), by_busy);
 	sort_items(&account->calls);

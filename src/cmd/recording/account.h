@@ -42,6 +42,7 @@ struct account_who {
 	struct amount busy, energy, memory_peak; /* of the board's time, estimates of its energy; bytes */
 	struct amount launches, errors;
 	uint32_t processes, ended;
+	bool selected; /* else it has had no names so far */
 };
 
 struct account_xid {
@@ -65,6 +66,7 @@ struct account_items {
 struct account_finding {
 	struct finding f;
 	const char *name, *title, *remedy; /* of its rule */
+	const char *cause; /* name of the rule whose finding explains it; NULL: none does */
 	int64_t begin_real_ns, end_real_ns; /* 0: not known */
 };
 
@@ -90,6 +92,7 @@ struct account {
 	uint32_t texts_n, texts_room;
 	uint64_t left_out; /* beyond a limit */
 	int64_t boot_ns; /* of the newest snapshot */
+	int64_t period_ns; /* from one snapshot to the next */
 	struct account_counters *counters;
 };
 
@@ -99,7 +102,7 @@ int account_new(const struct selection *selection, int64_t since_ns, int64_t unt
 void account_free(struct account *account);
 /* In the order in which they were recorded. -ENOMEM. */
 int account_add(struct account *account, const struct snapshot *snapshot, int64_t period_ns);
-/* Sorts what is listed, the most first. */
+/* Leaves out who has not turned out to be selected; sorts what is listed, the most first. */
 void account_finish(struct account *account);
 bool account_selects(const struct account *account);
 

@@ -59,12 +59,15 @@ static struct account_finding *finding_of(struct account *account, const struct 
 static void account_finding(struct account *account, const struct findings *findings, const struct finding *f)
 {
 	struct account_finding *known = finding_of(account, &findings->rules[f->rule], f);
+	const struct finding *cause = finding_cause(findings, f);
 	int64_t offset_ns = findings->real_offset_ns;
 
 	if (!known) {
 		account->left_out++;
 		return;
 	}
+	if (cause && !known->cause)
+		known->cause = keep_text(account, findings->rules[cause->rule].name);
 	known->f = *f;
 	known->f.values_n = 0;
 	for (uint32_t i = 0; i < f->values_n; i++) {

@@ -9,11 +9,23 @@
 #include "base/macro.h"
 #include "base/text.h"
 
+/* Colours of both schemes, and of lines in both. What is wide is moved within itself. */
 static const char style[] =
-	"body{font:14px/1.5 sans-serif;margin:2em auto;max-width:72em;padding:0 1em;color:#222;"
-	"background:#fff}table{border-collapse:collapse;margin:.5em 0 1.5em}"
-	"th,td{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:right}"
-	"th.l,td.l{text-align:left}th{color:#555}svg{width:100%;height:auto;margin:.3em 0 1em}"
+	":root{color-scheme:light dark;--ink:#222;--soft:#555;--rule:#ddd;--page:#fff}"
+	"@media(prefers-color-scheme:dark)"
+	"{:root{--ink:#ddd;--soft:#aaa;--rule:#444;--page:#181818}}"
+	"body{font:14px/1.5 sans-serif;margin:2em auto;max-width:72em;padding:0 1em;color:var(--ink);"
+	"background:var(--page);overflow-wrap:anywhere}"
+	".t{overflow-x:auto;margin:.5em 0 1.5em}"
+	"table{border-collapse:collapse;width:max-content;overflow-wrap:normal}"
+	"th,td{padding:.2em .8em;border-bottom:1px solid var(--rule);text-align:right;vertical-align:top;"
+	"max-width:32em}"
+	"th.l,td.l{text-align:left}th{color:var(--soft);white-space:nowrap}td:not(.l){white-space:nowrap}"
+	"figure{margin:1em 0}figcaption{display:flex;flex-wrap:wrap;gap:0 1em}"
+	"svg{display:block;width:100%;height:7em;margin:.3em 0 1em;border:1px solid var(--rule);"
+	"border-width:0 0 1px 1px}"
+	"polyline{fill:none;stroke-width:1.5;vector-effect:non-scaling-stroke}"
+	"@media print{.t{overflow:visible}}"
 	"h2{margin-top:1.6em}";
 
 /* ---- texts ---- */
@@ -82,6 +94,7 @@ void document_begin(struct document *d, enum document_format format, const char 
 	switch (format) {
 	case DOCUMENT_HTML:
 		strbuf_adds(out, "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+				 "<meta name=\"viewport\" content=\"width=device-width\">"
 				 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 				 "style-src 'unsafe-inline'\"><title>");
 		document_escape(out, title);
@@ -236,7 +249,8 @@ static void write_html_table(struct document *d)
 {
 	const char *at = d->cells.data;
 
-	strbuf_adds(d->out, "<table><tr>");
+	/* Who has no mouse moves it by keys. */
+	strbuf_adds(d->out, "<div class=\"t\" tabindex=\"0\"><table><tr>");
 	for (unsigned c = 0; c < d->columns; c++)
 		strbuf_addf(d->out, "<th%s>%s", is_left(d, c) ? " class=\"l\"" : "", heading_of(d, c));
 	for (unsigned i = 0; i < d->rows; i++, at += strlen(at) + 1) {
@@ -245,7 +259,7 @@ static void write_html_table(struct document *d)
 		strbuf_adds(d->out, is_left(d, i % d->columns) ? "<td class=\"l\">" : "<td>");
 		document_escape(d->out, at);
 	}
-	strbuf_adds(d->out, "</table>\n");
+	strbuf_adds(d->out, "</table></div>\n");
 }
 
 void document_table_end(struct document *d, const char *nothing)

@@ -12,15 +12,16 @@
 
 #include "agent/dcgm_style.h"
 #include "base/clock.h"
-#include "base/moment.h"
 #include "base/text.h"
 #include "cmd/output.h"
-#include "cmd/window.h"
-#include "store/walk.h"
+#include "cmd/recording/arguments.h"
+#include "cmd/recording/film.h"
+#include "cmd/recording/replay_serve.h"
+#include "screen/window.h"
+#include "serve/address.h"
 #include "view/table.h"
 #include "view/view.h"
 
-#define SPEED_MAX 1e6
 enum { NODE_SECTIONS = JSON_GPUS | JSON_PROCESSES | JSON_NODE | JSON_TRACE | JSON_KERNELS | JSON_EVENTS };
 
 typedef int replay_fn(const struct snapshot *snapshot, const struct table_options *table, struct strbuf *out);
@@ -44,13 +45,13 @@ static int kernels(const struct snapshot *snapshot, const struct table_options *
 static int metrics(const struct snapshot *snapshot, _unused_ const struct table_options *table,
 		   struct strbuf *out)
 {
-	return view_prometheus(snapshot, EXPOSITION_PROMETHEUS, out);
+	return view_prometheus(snapshot, EXPOSITION_PROMETHEUS, NULL, out);
 }
 
 static int openmetrics(const struct snapshot *snapshot, _unused_ const struct table_options *table,
 		       struct strbuf *out)
 {
-	return view_prometheus(snapshot, EXPOSITION_OPENMETRICS, out);
+	return view_prometheus(snapshot, EXPOSITION_OPENMETRICS, NULL, out);
 }
 
 static int dcgm(const struct snapshot *snapshot, _unused_ const struct table_options *table,
@@ -96,33 +97,6 @@ static const struct replay_view *find_view(const char *name)
 		"metrics, openmetrics or dcgm\n",
 		name);
 	return NULL;
-}
-
-static bool parse_speed(const char *text, double *ret_speed)
-{
-	if (!text || (parse_double(text, ret_speed) == 0 && *ret_speed > 0 && *ret_speed <= SPEED_MAX))
-		return true;
-	fprintf(stderr, "gpusonde replay: --speed cannot be \"%.80s\": it must be a number, up to 1000000\n",
-		text);
-	return false;
-}
-
-static bool parse_at(const char *text, int64_t *ret_ns)
-{
-	int64_t at_ns;
-
-	if (!text)
-		return true;
-	if (moment_parse(text, clock_real_ns(), &at_ns) == 0) {
-		/* Pages tell times to the millisecond: this is the whole one. */
-		*ret_ns = at_ns + NSEC_PER_MSEC - 1;
-		return true;
-	}
-	fprintf(stderr,
-		"gpusonde replay: --at cannot be \"%.80s\": it must be a time such as 2026-01-31T23:59, or "
-		"how long ago: 10m, 24h\n",
-		text);
-	return false;
 }
 
 /* ---- pages ---- */
@@ -185,25 +159,17 @@ static bool wait_between(struct replay *replay, int64_t ns)
 	}
 }
 
-/* As fast as it was, times @speed; what was not recorded is passed over. */
 static int show_film(struct replay *replay, int64_t since_ns, double speed)
 {
-	static const int64_t gap_ns = 90 * NSEC_PER_SEC;
 	struct snapshot *snapshot = NULL;
-	struct store_walk walk;
-	int64_t before_ns = 0;
+	struct film film;
+	int64_t pause_ns;
 	int r;
 
-	store_walk_begin(&walk, replay->reader, store_best_tier(replay->reader, since_ns), since_ns,
-			 INT64_MAX);
-	while ((r = store_walk_next(&walk, &snapshot)) > 0) {
-		int64_t step_ns = before_ns ? snapshot->boot_ns - before_ns : 0;
-		bool ends;
+	film_begin(&film, replay->reader, since_ns, speed);
+	while ((r = film_next(&film, &snapshot, &pause_ns)) > 0) {
+		bool ends = pause_ns > 0 && wait_between(replay, pause_ns);
 
-		if (step_ns < 0 || step_ns > gap_ns)
-			step_ns = 0;
-		ends = step_ns > 0 && wait_between(replay, (int64_t)((double)step_ns / speed));
-		before_ns = snapshot->boot_ns;
 		r = ends ? 0 : show_page(replay, snapshot);
 		restored_free(snapshot);
 		if (ends || r < 0)
@@ -214,29 +180,30 @@ static int show_film(struct replay *replay, int64_t since_ns, double speed)
 
 /* ---- the command ---- */
 
-static int report_replay(const struct replay *replay, const char *path, int r)
+/* False: --serve cannot be so; it is said why. */
+static bool parse_serve(const struct invocation *inv, const char **ret_address)
 {
-	int64_t first_ns, last_ns;
-	char first[32], last[32];
+	const char *address = inv->flag[FLAG_SERVE];
+	struct addresses ignored;
 
-	if (r >= 0 || r == -EPIPE)
-		return r >= 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-	if (r == -ENOENT && store_whole_span(replay->reader, &first_ns, &last_ns)) {
-		format_rfc3339(first_ns, first);
-		format_rfc3339(last_ns, last);
-		fprintf(stderr, "gpusonde replay: %s has nothing of that time, but from %s to %s\n", path,
-			first, last);
-	} else if (r == -ENOENT) {
-		fprintf(stderr, "gpusonde replay: nothing is recorded in %s yet\n", path);
-	} else if (r == -EBADMSG && !*store_reader_error(replay->reader)) {
-		fprintf(stderr, "gpusonde replay: %s: what is recorded contradicts itself: it is damaged\n",
-			path);
-	} else {
-		fprintf(stderr, "gpusonde replay: %s: %s\n", path,
-			*store_reader_error(replay->reader) ? store_reader_error(replay->reader) :
-							      strerror(-r));
-	}
-	return EXIT_FAILURE;
+	if (!address)
+		return true;
+	*ret_address = *address ? address : REPLAY_ADDRESS;
+	if (inv->flag[FLAG_JSON] || inv->flag[FLAG_VIEW])
+		fprintf(stderr, "gpusonde replay: --serve has every view: leave out --json and --view\n");
+	else if (address_parse(*ret_address, &ignored) < 0)
+		fprintf(stderr,
+			"gpusonde replay: --serve cannot be \"%.80s\": it must be an address and a port, "
+			"such as " REPLAY_ADDRESS "\n",
+			*ret_address);
+	else if (!address_is_loopback(*ret_address))
+		fprintf(stderr,
+			"gpusonde replay: --serve cannot be \"%.80s\": the pages of a replay are served on "
+			"loopback only, such as " REPLAY_ADDRESS "\n",
+			*ret_address);
+	else
+		return true;
+	return false;
 }
 
 static int run_replay(struct replay *replay, const struct invocation *inv, int64_t at_ns, double speed)
@@ -247,8 +214,10 @@ static int run_replay(struct replay *replay, const struct invocation *inv, int64
 	replay->table = output_options(inv, STDOUT_FILENO);
 	if (speed <= 0)
 		return show_moment(replay, at_ns);
-	if (terminal && !replay->json && replay->view->table && window_open(&replay->window) < 0)
+	if (terminal && !replay->json && replay->view->table &&
+	    window_open(replay->table.colour, &replay->window) < 0)
 		replay->window = NULL;
+	replay->table.colour |= replay->window != NULL;
 	r = show_film(replay, inv->flag[FLAG_AT] ? at_ns : INT64_MIN, speed);
 	window_close(replay->window);
 	return r;
@@ -257,7 +226,7 @@ static int run_replay(struct replay *replay, const struct invocation *inv, int64
 int replay_main(struct invocation *inv)
 {
 	struct replay replay = { .json = inv->flag[FLAG_JSON] };
-	const char *path = inv->operands_n > 0 ? inv->operands[0] : NULL;
+	const char *path = inv->operands_n > 0 ? inv->operands[0] : NULL, *address = NULL;
 	int64_t at_ns = INT64_MAX;
 	double speed = 0;
 	char why[300];
@@ -268,8 +237,7 @@ int replay_main(struct invocation *inv)
 		return EXIT_USAGE;
 	}
 	replay.view = find_view(inv->flag[FLAG_VIEW] ? inv->flag[FLAG_VIEW] : "snapshot");
-	if (!replay.view || !parse_speed(inv->flag[FLAG_SPEED], &speed) ||
-	    !parse_at(inv->flag[FLAG_AT], &at_ns))
+	if (!replay.view || !replay_arguments(inv, "replay", &at_ns, &speed) || !parse_serve(inv, &address))
 		return EXIT_USAGE;
 	if (replay.json && replay.view->sections == 0) {
 		fprintf(stderr, "gpusonde replay: --json is of tables: leave out --view %s\n",
@@ -280,7 +248,9 @@ int replay_main(struct invocation *inv)
 		fprintf(stderr, "gpusonde replay: %s: %s\n", path, why);
 		return EXIT_FAILURE;
 	}
-	r = report_replay(&replay, path, run_replay(&replay, inv, at_ns, speed));
+	r = address ? replay_serve(replay.reader, &(struct replay_pages){ path, address, at_ns, speed }) :
+		      run_replay(&replay, inv, at_ns, speed);
+	r = replay_report("replay", replay.reader, path, r);
 	store_reader_free(replay.reader);
 	return r;
 }

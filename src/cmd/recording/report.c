@@ -47,6 +47,16 @@ static bool parse_time(const struct invocation *inv, const char *what, const cha
 	       refuse_flag(inv, what, text, "a time such as 2026-01-31T23:59, or how long ago: 10m, 24h");
 }
 
+/* Pages tell times to the millisecond: up to one of them means to its end. */
+static bool parse_until(const struct invocation *inv, const char *what, const char *text, int64_t *ret_ns)
+{
+	if (!parse_time(inv, what, text, ret_ns))
+		return false;
+	if (text && *text)
+		*ret_ns += NSEC_PER_MSEC - 1;
+	return true;
+}
+
 bool report_period(const struct invocation *inv, const char *operand, char **ret_path, int64_t *ret_since_ns,
 		   int64_t *ret_until_ns)
 {
@@ -60,11 +70,11 @@ bool report_period(const struct invocation *inv, const char *operand, char **ret
 	if (until) {
 		*at = *until = '\0';
 		if (!parse_time(inv, "the time behind @", at + 1, ret_since_ns) ||
-		    !parse_time(inv, "the time behind ..", until + 2, ret_until_ns))
+		    !parse_until(inv, "the time behind ..", until + 2, ret_until_ns))
 			return false;
 	}
 	if (!parse_time(inv, "--since", inv->flag[FLAG_SINCE], ret_since_ns) ||
-	    !parse_time(inv, "--until", inv->flag[FLAG_UNTIL], ret_until_ns))
+	    !parse_until(inv, "--until", inv->flag[FLAG_UNTIL], ret_until_ns))
 		return false;
 	*ret_path = TAKE_PTR(path);
 	return true;
@@ -246,6 +256,7 @@ static json_t *finding_json(struct json_maker *j, const struct account_finding *
 
 	json_put(j, object, "finding", json_text(finding->name));
 	json_put(j, object, "title", json_text(finding->title));
+	json_put(j, object, "caused_by", json_text_or_null(finding->cause ? finding->cause : ""));
 	json_put(j, object, "pid", json_positive_or_null(finding->f.pid));
 	json_put(j, object, "device", json_text_or_null(finding->f.device));
 	json_put(j, object, "subject", json_text_or_null(finding->f.subject));

@@ -84,29 +84,53 @@ static double point_of(const struct account_gpu *gpu, unsigned at, unsigned what
 	return gpu->points[at].n[what] ? gpu->points[at].sum[what] / gpu->points[at].n[what] : NAN;
 }
 
-/* A line for each run of known values, so that a gap is one. */
-static void plot_line(struct strbuf *out, const struct account_gpu *gpu, unsigned what, double top,
-		      unsigned hue)
+/* Points that are further apart have a gap between them. There may be fewer snapshots than points. */
+static unsigned plot_reach(const struct account *account)
 {
+	double length = (double)(account->until_ns - account->since_ns) + 1;
+
+	return 1 + (unsigned)(3 * (double)account->period_ns / length * ACCOUNT_POINTS);
+}
+
+static unsigned hue_of(uint32_t number)
+{
+	return number * 137 % 360;
+}
+
+/* A line for each run of known values, so that a gap is one. */
+static void plot_line(struct strbuf *out, const struct account *account, uint32_t number, unsigned what,
+		      double top)
+{
+	unsigned reach = plot_reach(account), last = 0;
 	bool open = false;
 
 	for (unsigned i = 0; i < ACCOUNT_POINTS; i++) {
-		double v = point_of(gpu, i, what);
+		double v = point_of(&account->gpus[number], i, what);
 
-		if (isnan(v)) {
-			strbuf_adds(out, open ? "\"/>" : "");
-			open = false;
+		if (isnan(v))
 			continue;
+		if (open && i - last > reach) {
+			strbuf_adds(out, "\"/>");
+			open = false;
 		}
 		if (!open)
-			strbuf_addf(out,
-				    "<polyline fill=\"none\" stroke=\"hsl(%u,65%%,45%%)\" "
-				    "stroke-width=\"1\" points=\"",
-				    hue);
-		strbuf_addf(out, "%.1f,%.1f ", 40 + i * 3.8, 100 - 95 * v / top);
+			strbuf_addf(out, "<polyline stroke=\"hsl(%u,65%%,50%%)\" points=\"",
+				    hue_of(number));
+		strbuf_addf(out, "%u,%.1f ", i, 100 - 95 * v / top);
 		open = true;
+		last = i;
 	}
 	strbuf_adds(out, open ? "\"/>" : "");
+}
+
+static void plot_legend(struct strbuf *out, const struct account *account)
+{
+	for (uint32_t g = 0; g < account->gpus_n; g++) {
+		const struct account_gpu *gpu = &account->gpus[g];
+
+		strbuf_addf(out, "<span><b style=\"color:hsl(%u,65%%,50%%)\">&#9644;</b> GPU %u%s%s</span>",
+			    hue_of(g), gpu->index, *gpu->instance ? "/" : "", gpu->instance);
+	}
 }
 
 static double plot_top(const struct account *account, unsigned what)
@@ -136,13 +160,15 @@ static void plot(struct document *d, const struct account *account, unsigned wha
 		bytes_text(top, label);
 	strbuf_init(&svg, 0);
 	strbuf_addf(&svg,
-		    "<p>%s (one line for each GPU)</p><svg viewBox=\"0 0 960 104\" role=\"img\">"
-		    "<path d=\"M40 5V100H955\" fill=\"none\" stroke=\"#999\"/>"
-		    "<text x=\"36\" y=\"12\" font-size=\"9\" text-anchor=\"end\">%s</text>",
-		    title, label);
+		    "<figure><figcaption><span>%s, from 0 to %s</span>", title, label);
+	plot_legend(&svg, account);
+	strbuf_addf(&svg,
+		    "</figcaption><svg viewBox=\"0 0 %d 100\" preserveAspectRatio=\"none\" role=\"img\" "
+		    "aria-label=\"%s of each GPU over the time\">",
+		    ACCOUNT_POINTS - 1, title);
 	for (uint32_t g = 0; g < account->gpus_n; g++)
-		plot_line(&svg, &account->gpus[g], what, top, g * 137 % 360);
-	strbuf_adds(&svg, "</svg>\n");
+		plot_line(&svg, account, g, what, top);
+	strbuf_adds(&svg, "</svg></figure>\n");
 	document_raw(d, svg.data);
 	strbuf_done(&svg);
 }
@@ -356,7 +382,9 @@ static void write_finding(struct document *d, const struct account_finding *find
 	char text[32], place[400];
 
 	finding_place(&finding->f, place, sizeof(place));
-	document_cell(d, "%s: %s", finding->name, finding->title);
+	document_cell(d, "%s: %s%s%s%s", finding->name, finding->title,
+		      finding->cause ? " (a symptom of " : "", finding->cause ? finding->cause : "",
+		      finding->cause ? ")" : "");
 	document_cell(d, "%s", *place ? place : "the node");
 	format_rfc3339(finding->begin_real_ns, text);
 	document_cell(d, "%s", finding->begin_real_ns ? text : "-");

@@ -89,16 +89,57 @@ static bool finding(const struct sample *sample, struct alert *alert)
 		const char *title = json_string_value(json_object_get(one, "title"));
 		const char *remedy = json_string_value(json_object_get(one, "remedy"));
 
-		if (json_is_true(json_object_get(one, "active")) && title && remedy)
+		if (json_is_true(json_object_get(one, "active")) &&
+		    !json_is_integer(json_object_get(one, "caused_by")) && title && remedy)
 			return set_alert(alert, false, "%.150s: %.200s", title, remedy);
 	}
 	return false;
+}
+
+static bool silent_host(const struct sample *all, struct alert *alert)
+{
+	const struct host_part *first = NULL;
+	char others[32] = "";
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < all->parts_n; i++) {
+		if (!all->parts[i].failure[0])
+			continue;
+		first = first ? first : &all->parts[i];
+		n++;
+	}
+	if (n > 1)
+		snprintf(others, sizeof(others), " (and %" PRIu32 " more)", n - 1);
+	return first &&
+	       set_alert(alert, true, "%s does not answer%s: %s", first->name, others, first->failure);
+}
+
+/* Of several machines: which are silent, then the worst of what is wrong with one. */
+static bool of_several(const struct sample *all, struct alert *ret_alert)
+{
+	bool any = false;
+
+	if (silent_host(all, ret_alert))
+		return true;
+	for (uint32_t i = 0; i < all->parts_n; i++) {
+		const struct sample *part = all->parts[i].sample;
+		struct alert alert;
+
+		if (!part || !part->snapshot || !alert_newest(part, &alert) || (any && !alert.severe))
+			continue;
+		any = set_alert(ret_alert, alert.severe, "%s: %s", part->host, alert.text);
+		if (alert.severe)
+			return true;
+	}
+	return any;
 }
 
 bool alert_newest(const struct sample *sample, struct alert *ret_alert)
 {
 	const struct snapshot *s = sample->snapshot;
 
+	if (sample->parts)
+		return of_several(sample, ret_alert);
 	return outage(s, ret_alert) || lost(s, ret_alert) || warned(s, true, ret_alert) ||
 	       xid(s, ret_alert) || warned(s, false, ret_alert) || finding(sample, ret_alert);
 }

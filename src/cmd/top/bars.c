@@ -26,8 +26,8 @@ enum {
 
 struct bars {
 	const struct top *top;
+	const struct sample *sample; /* of the machine that is drawn */
 	struct canvas *canvas;
-	const struct snapshot *s;
 	uint32_t n;
 	int index_width; /* wider where instances are among them */
 	const struct entity *list[READING_ENTITIES_MAX];
@@ -37,10 +37,10 @@ static const double gib = 1024.0 * 1024.0 * 1024.0;
 
 static struct value value_of(const struct bars *bars, const struct entity *e, value_fn *fn)
 {
-	const struct row row = { .entity = e };
+	const struct row row = { .sample = bars->sample, .entity = e };
 	struct value value = { .role = ROLE_TEXT };
 
-	fn(bars->top->sample, &row, &value);
+	fn(bars->sample, &row, &value);
 	return value;
 }
 
@@ -96,30 +96,16 @@ static void pair_text(const struct entity *e, enum gpu_metric part, enum gpu_met
 		snprintf(text, FIGURES_TEXT, "%.0f %s", v * scale, unit);
 }
 
-/* A curve of the last minutes. */
-struct curve {
-	const struct trail *trail;
-	enum trail_figure figure;
-	int64_t end_ns, window_ns;
-};
-
-static double curve_value(const void *userdata, int i, int n)
-{
-	const struct curve *curve = userdata;
-
-	return trail_mean(curve->trail, curve->figure, curve->end_ns, curve->window_ns, i, n);
-}
-
 static void draw_curve(const struct bars *bars, const struct entity *e, int row, int column, int width)
 {
 	char key[TRAIL_KEY];
-	struct curve curve = { .figure = TRAIL_UTILIZATION,
-			       .end_ns = bars->top->sample->mono_ns,
-			       .window_ns = scale_seconds[bars->top->scale] * NSEC_PER_SEC };
+	struct trail_curve curve = { .figure = TRAIL_UTILIZATION,
+				     .end_ns = bars->sample->mono_ns,
+				     .window_ns = scale_seconds[bars->top->scale] * NSEC_PER_SEC };
 
-	trail_key_of_entity(e, key);
+	trail_key_of_entity(bars->sample, e, key);
 	curve.trail = trails_find(bars->top->trails, key);
-	sparkline_draw(bars->canvas, row, column, 1, width, ROLE_ACCENT, curve_value, &curve);
+	sparkline_draw(bars->canvas, row, column, 1, width, ROLE_ACCENT, trail_curve_value, &curve);
 }
 
 /* Index, name and state; the columns that they took. */
@@ -197,6 +183,15 @@ static int draw_share(const struct bars *bars, const struct entity *e, int row, 
 	return at;
 }
 
+/* Of what most never use. */
+static int draw_used(const struct bars *bars, const struct entity *e, int row, int at, const char *name,
+		     enum gpu_metric metric)
+{
+	double v;
+
+	return entity_number(e, metric, &v) && v > 0 ? draw_share(bars, e, row, at, name, metric) : at;
+}
+
 static int draw_rates(const struct bars *bars, const struct entity *e, int row, int at, const char *name,
 		      enum gpu_metric sent, enum gpu_metric received)
 {
@@ -227,6 +222,9 @@ static void draw_details(const struct bars *bars, const struct entity *e, int ro
 	at = draw_share(bars, e, row, at, "SM", GPU_SM_ACTIVE);
 	at = draw_share(bars, e, row, at, "TENSOR", GPU_PIPE_TENSOR);
 	at = draw_share(bars, e, row, at, "DRAM", GPU_DRAM_ACTIVE);
+	at = draw_used(bars, e, row, at, "ENC", GPU_UTILIZATION_ENCODER);
+	at = draw_used(bars, e, row, at, "DEC", GPU_UTILIZATION_DECODER);
+	at = draw_share(bars, e, row, at, "FAN", GPU_FAN_SPEED);
 	at = draw_rates(bars, e, row, at, "PCIe", GPU_PCIE_TX_RATE, GPU_PCIE_RX_RATE);
 	at = draw_rates(bars, e, row, at, "NVLink", GPU_NVLINK_TX_RATE, GPU_NVLINK_RX_RATE);
 	if (given.known)
@@ -255,10 +253,17 @@ static void draw_cell(const struct bars *bars, const struct entity *e, int row, 
 	canvas_right(canvas, row, column + 10 + 2 * bar, 5, ROLE_DIM, text);
 }
 
+static int cell_lines(const struct bars *bars)
+{
+	int columns = MAX(bars->canvas->columns / (int)CELL_MIN, 1);
+
+	return ((int)bars->n + columns - 1) / columns;
+}
+
 static int draw_cells(const struct bars *bars, int row, int rows)
 {
 	int columns = MAX(bars->canvas->columns / (int)CELL_MIN, 1), width = bars->canvas->columns / columns;
-	int lines = ((int)bars->n + columns - 1) / columns, shown = MIN(lines, rows);
+	int lines = cell_lines(bars), shown = MIN(lines, rows);
 
 	for (uint32_t i = 0; i < bars->n; i++) {
 		/* Downwards first, as lists are read. */
@@ -278,8 +283,8 @@ static void collect(struct bars *bars, bool instances)
 {
 	bars->n = 0;
 	bars->index_width = INDEX_WIDTH;
-	for (uint32_t i = 0; i < bars->s->entities_n; i++) {
-		const struct entity *e = &bars->s->entities[i];
+	for (uint32_t i = 0; i < bars->sample->snapshot->entities_n; i++) {
+		const struct entity *e = &bars->sample->snapshot->entities[i];
 
 		if (!entity_shown(e) || (!instances && entity_is_mig(e)))
 			continue;
@@ -289,26 +294,64 @@ static void collect(struct bars *bars, bool instances)
 	}
 }
 
-int draw_bars(const struct top *top, struct canvas *canvas, int row, int rows)
-{
-	struct bars bars = { .top = top, .canvas = canvas, .s = top->sample->snapshot };
-	int lines = 1;
+/* As they are drawn: so many lines for each, or several in one. */
+enum manner { TWO_LINES, ONE_LINE, GPUS_ALONE, CELLS, MANNERS };
 
-	collect(&bars, true);
-	if ((int)bars.n > rows)
-		collect(&bars, false); /* the table has the instances */
-	if ((int)bars.n > rows)
-		return draw_cells(&bars, row, rows);
-	if (2 * (int)bars.n <= rows)
-		lines = 2;
-	for (uint32_t i = 0; i < bars.n; i++) {
-		int at_row = row + (int)i * lines, at = draw_line(&bars, bars.list[i], at_row);
+static int lines_of(struct bars *bars, enum manner manner)
+{
+	collect(bars, manner < GPUS_ALONE); /* the table has the instances */
+	return manner == CELLS ? cell_lines(bars) : (int)bars->n * (manner == TWO_LINES ? 2 : 1);
+}
+
+/* With a heading for each of several machines. */
+static int lines_of_all(struct bars *bars, const struct sample *shown, enum manner manner)
+{
+	int lines = 0;
+
+	for (uint32_t i = 0; i < sample_parts(shown); i++) {
+		bars->sample = sample_part(shown, i);
+		if (bars->sample && bars->sample->snapshot)
+			lines += lines_of(bars, manner) + (shown->parts ? 1 : 0);
+	}
+	return lines;
+}
+
+static int draw_lines(struct bars *bars, enum manner manner, int row, int rows)
+{
+	int lines = manner == TWO_LINES ? 2 : 1;
+	struct canvas *canvas = bars->canvas;
+
+	collect(bars, manner < GPUS_ALONE);
+	if (manner == CELLS)
+		return draw_cells(bars, row, rows);
+	for (uint32_t i = 0; i < bars->n; i++) {
+		int at_row = row + (int)i * lines, at = draw_line(bars, bars->list[i], at_row);
 
 		if (lines == 2)
-			draw_details(&bars, bars.list[i], at_row + 1);
+			draw_details(bars, bars->list[i], at_row + 1);
 		else if (canvas->columns - at >= 12)
-			draw_curve(&bars, bars.list[i], at_row, at,
+			draw_curve(bars, bars->list[i], at_row, at,
 				   MIN(canvas->columns - at, (int)SPARK_MAX));
 	}
-	return (int)bars.n * lines;
+	return (int)bars->n * lines;
+}
+
+int draw_bars(const struct top *top, struct canvas *canvas, int row, int rows)
+{
+	const struct sample *shown = top_shown(top);
+	struct bars bars = { .top = top, .canvas = canvas };
+	enum manner manner = TWO_LINES;
+	int begin = row, end = row + rows;
+
+	while (manner < CELLS && lines_of_all(&bars, shown, manner) > rows)
+		manner++;
+	for (uint32_t i = 0; i < sample_parts(shown) && row < end; i++) {
+		bars.sample = sample_part(shown, i);
+		if (!bars.sample || !bars.sample->snapshot)
+			continue;
+		if (shown->parts)
+			canvas_text(canvas, row++, 0, canvas->columns, ROLE_HEAD, bars.sample->host);
+		row += draw_lines(&bars, manner, row, end - row);
+	}
+	return row - begin;
 }

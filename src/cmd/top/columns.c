@@ -12,12 +12,13 @@
 enum { PATH_PART = 64, CLOCK_TEXT = 8 };
 
 const struct tab_description tabs[TABS] = {
-#define TAB(id_, title_, brief_, page_, list_, nested_, nothing_) \
-	[TAB_##id_] = { .title = title_,                          \
-			.brief = brief_,                          \
-			.page = page_,                            \
-			.list = list_,                            \
-			.nested = nested_,                        \
+#define TAB(id_, key_, title_, brief_, page_, list_, nested_, nothing_) \
+	[TAB_##id_] = { .key = key_,                                    \
+			.title = title_,                                \
+			.brief = brief_,                                \
+			.page = page_,                                  \
+			.list = list_,                                  \
+			.nested = nested_,                              \
 			.nothing = nothing_ },
 #include "cmd/top/tabs.def"
 #undef TAB
@@ -176,6 +177,12 @@ static void number_text(enum column_kind kind, double v, char text[static VALUE_
 		break;
 	case KIND_NANOSECONDS:
 		latency_text(v * 1e-9, text);
+		break;
+	case KIND_NUMBER:
+		snprintf(text, VALUE_TEXT, v >= 100 ? "%.0f" : "%.3g", v);
+		break;
+	case KIND_BY_SECOND:
+		snprintf(text, VALUE_TEXT, "%.1f/s", v);
 		break;
 	case KIND_WATTS:
 		snprintf(text, VALUE_TEXT, "%.0f W", v);

@@ -13,6 +13,7 @@ enum tab {
 };
 
 struct tab_description {
+	char key;
 	const char *title, *brief;
 	enum page page;
 	const char *list, *nested, *nothing;
@@ -27,6 +28,8 @@ enum column_kind {
 	KIND_SECONDS,
 	KIND_LATENCY, /* seconds, too, of calls */
 	KIND_NANOSECONDS,
+	KIND_NUMBER, /* of any size */
+	KIND_BY_SECOND,
 	KIND_WATTS,
 	KIND_JOULES,
 	KIND_CELSIUS,
@@ -39,6 +42,8 @@ enum column_kind {
 
 /* What a row is about; borrowed from the sample, which lives longer. */
 struct row {
+	const struct sample *sample; /* of the machine that it is of */
+	const struct host_part *host; /* of machines */
 	const json_t *object, *parent; /* parent: of a nested list, the element that it is in */
 	const struct entity *entity; /* of GPUs */
 	const struct process *process; /* of processes */

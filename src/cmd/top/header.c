@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "cmd/top/alert.h"
 #include "cmd/top/draw.h"
+#include "cmd/top/totals.h"
+#include "cmd/top/value.h"
 #include "config.h"
 #include "screen/bar.h"
 #include "view/names.h"
@@ -16,35 +18,47 @@
 enum { LINE_TEXT = 512, MODELS_MAX = 4, CLOCK_TEXT = 40, ROOMY_ROWS = 24, NARROW_COLUMNS = 50 };
 #define OLD_NS (3 * NSEC_PER_SEC) /* an age from which it is no longer said in passing */
 
-/* "8x H100 80GB HBM3", each model once, in the order of the GPUs. */
-static void models_text(const struct snapshot *s, char *text, size_t size)
-{
-	const char *models[MODELS_MAX];
-	unsigned counts[MODELS_MAX] = { 0 }, n = 0, others = 0;
-	size_t used = 0;
+/* GPUs by model: "8x H100 80GB HBM3", each once, in the order of the GPUs. */
+struct models {
+	const char *names[MODELS_MAX];
+	unsigned counts[MODELS_MAX], n, others;
+};
 
-	text[0] = '\0';
+static void add_models(struct models *models, const struct snapshot *s)
+{
 	for (uint32_t i = 0; i < s->entities_n; i++) {
 		const char *name = s->entities[i].id.name;
 		unsigned k = 0;
 
 		if (entity_is_mig(&s->entities[i]))
 			continue;
-		while (k < n && !STRV_EQ(models[k], name))
+		while (k < models->n && !STRV_EQ(models->names[k], name))
 			k++;
 		if (k == MODELS_MAX) {
-			others++;
+			models->others++;
 			continue;
 		}
-		models[k] = name;
-		counts[k]++;
-		n = MAX(n, k + 1);
+		models->names[k] = name;
+		models->counts[k]++;
+		models->n = MAX(models->n, k + 1);
 	}
-	for (unsigned k = 0; k < n && used < size; k++)
-		used += (size_t)snprintf(text + used, size - used, "%s%ux %s", k > 0 ? ", " : "", counts[k],
-					 models[k] + (strncmp(models[k], "NVIDIA ", 7) == 0 ? 7 : 0));
-	if (others > 0 && used < size)
-		snprintf(text + used, size - used, ", %u others", others);
+}
+
+static void models_text(const struct sample *shown, char *text, size_t size)
+{
+	struct models models = { 0 };
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < sample_parts(shown); i++)
+		if (sample_part(shown, i) && sample_part(shown, i)->snapshot)
+			add_models(&models, sample_part(shown, i)->snapshot);
+	for (unsigned k = 0; k < models.n && used < size; k++)
+		used += (size_t)snprintf(
+			text + used, size - used, "%s%ux %s", k > 0 ? ", " : "", models.counts[k],
+			models.names[k] + (strncmp(models.names[k], "NVIDIA ", 7) == 0 ? 7 : 0));
+	if (models.others > 0 && used < size)
+		snprintf(text + used, size - used, ", %u others", models.others);
 }
 
 static void clock_text(int64_t real_ns, char text[static CLOCK_TEXT])
@@ -55,65 +69,105 @@ static void clock_text(int64_t real_ns, char text[static CLOCK_TEXT])
 	strftime(text, CLOCK_TEXT, "%H:%M:%S", localtime_r(&seconds, &tm));
 }
 
+/* Of several machines: of the one that has said nothing for longest. */
+static int64_t age_of(const struct top *top, const struct sample *shown)
+{
+	int64_t age_ns = 0;
+
+	if (!shown->parts)
+		return MAX(top->now_real_ns - shown->snapshot->real_ns, INT64_C(0));
+	for (uint32_t i = 0; i < shown->parts_n; i++)
+		age_ns = MAX(age_ns, shown->parts[i].age_ns);
+	return age_ns + MAX(top->now_mono_ns - shown->mono_ns, INT64_C(0));
+}
+
+/* Of a recording. */
+static void replay_text(const struct top *top, int64_t real_ns, char *text, size_t size)
+{
+	time_t seconds = (time_t)(real_ns / NSEC_PER_SEC);
+	char when[32];
+	struct tm tm;
+
+	strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", localtime_r(&seconds, &tm));
+	if (top->frozen)
+		snprintf(text, size, "REPLAY %s, Space plays", when);
+	else
+		snprintf(text, size, "REPLAY %s, %gx", when, top->replay);
+}
+
 /* What time it is there, and how old what is shown is. */
-static int draw_age(const struct top *top, struct canvas *canvas, int row)
+static int draw_age(const struct top *top, const struct sample *shown, struct canvas *canvas, int row)
 {
 	char text[2 * CLOCK_TEXT], clock[CLOCK_TEXT];
-	int64_t age_ns = MAX(top->now_real_ns - top->sample->snapshot->real_ns, INT64_C(0));
+	int64_t age_ns = age_of(top, shown);
 	enum role role = age_ns > OLD_NS ? ROLE_WARN : ROLE_DIM;
 	int width;
 
-	clock_text(top->sample->snapshot->real_ns, clock);
-	if (top->recorded || top->back > 0)
+	clock_text(shown->parts ? shown->real_ns : shown->snapshot->real_ns, clock);
+	if (top->replay > 0)
+		replay_text(top, shown->snapshot->real_ns, text, sizeof(text));
+	else if (top->recorded || top->back > 0)
 		snprintf(text, sizeof(text), "%s, %" PRId64 " s AGO", clock, age_ns / NSEC_PER_SEC);
 	else
 		snprintf(text, sizeof(text), "%s, age %.1f s%s", clock, (double)age_ns * 1e-9,
 			 top->frozen ? ", FROZEN" : "");
-	if (top->recorded || top->back > 0 || top->frozen)
+	if (top->recorded || top->back > 0 || top->frozen || top->replay > 0)
 		role = ROLE_WARN;
 	width = canvas_width(text);
 	canvas_text(canvas, row, canvas->columns - width, width, role, text);
 	return width + 2;
 }
 
-static void draw_names(const struct top *top, struct canvas *canvas, int row)
+static bool is_simulated(const struct sample *shown)
 {
-	const struct snapshot *s = top->sample->snapshot;
-	const struct source *driver = snapshot_driver(s);
-	char models[LINE_TEXT], cuda[16];
-	int room = canvas->columns, at = 0;
+	for (uint32_t i = 0; i < sample_parts(shown); i++) {
+		const struct sample *part = sample_part(shown, i);
 
-	/* What it is comes before how old it is. */
-	if (room >= NARROW_COLUMNS)
-		room -= draw_age(top, canvas, row);
-	if (s->simulated)
-		at += canvas_text(canvas, row, at, room, ROLE_WARN, "SIMULATED ");
-	at += canvas_text(canvas, row, at, room - at, ROLE_HEAD, s->hostname[0] ? s->hostname : "-");
-	models_text(s, models, sizeof(models));
-	at += canvas_textf(canvas, row, at, room - at, ROLE_TEXT, "  %s", models[0] ? models : "no GPUs");
+		if (part && part->snapshot && part->snapshot->simulated)
+			return true;
+	}
+	return false;
+}
+
+static int draw_driver(const struct snapshot *s, struct canvas *canvas, int row, int at, int room)
+{
+	const struct source *driver = snapshot_driver(s);
+	char cuda[16];
+
 	if (driver->driver_version[0])
 		at += canvas_textf(canvas, row, at, room - at, ROLE_DIM, "  driver %s",
 				   driver->driver_version);
 	cuda_version_text(driver->cuda_version, cuda);
 	if (cuda[0])
-		canvas_textf(canvas, row, at, room - at, ROLE_DIM, "  CUDA %s", cuda);
+		at += canvas_textf(canvas, row, at, room - at, ROLE_DIM, "  CUDA %s", cuda);
+	return at;
 }
 
-/* A figure over the GPUs that have it. */
-struct total {
-	double sum, most;
-	unsigned n;
-};
-
-static void add_up(struct total *total, const struct entity *e, enum gpu_metric row)
+/* As it was named: two machines may have the same name of their own. */
+static const char *name_of(const struct sample *shown)
 {
-	double v;
+	return shown->host[0] ? shown->host : shown->snapshot->hostname[0] ? shown->snapshot->hostname : "-";
+}
 
-	if (!entity_number(e, row, &v))
-		return;
-	total->most = total->n > 0 ? MAX(total->most, v) : v;
-	total->sum += v;
-	total->n++;
+static void draw_names(const struct top *top, const struct sample *shown, struct canvas *canvas, int row)
+{
+	char models[LINE_TEXT];
+	int room = canvas->columns, at = 0;
+
+	/* What it is comes before how old it is. */
+	if (room >= NARROW_COLUMNS)
+		room -= draw_age(top, shown, canvas, row);
+	if (is_simulated(shown))
+		at += canvas_text(canvas, row, at, room, ROLE_WARN, "SIMULATED ");
+	if (shown->parts)
+		at += canvas_textf(canvas, row, at, room - at, ROLE_HEAD, "%" PRIu32 " host%s",
+				   shown->parts_n, shown->parts_n == 1 ? "" : "s");
+	else
+		at += canvas_text(canvas, row, at, room - at, ROLE_HEAD, name_of(shown));
+	models_text(shown, models, sizeof(models));
+	at += canvas_textf(canvas, row, at, room - at, ROLE_TEXT, "  %s", models[0] ? models : "no GPUs");
+	if (!shown->parts)
+		draw_driver(shown->snapshot, canvas, row, at, room);
 }
 
 /* Names before figures; what is not known of any GPU is left out. */
@@ -124,80 +178,56 @@ static int draw_total(struct canvas *canvas, int row, int at, const char *name, 
 	return at;
 }
 
-static enum role worst_state(const struct snapshot *s, char word[static 24])
-{
-	enum gpu_severity worst = GPU_WORKS;
-
-	snprintf(word, 24, "ok");
-	for (uint32_t i = 0; i < s->entities_n; i++) {
-		struct gpu_state state;
-
-		gpu_state(s, &s->entities[i], &state);
-		if (entity_is_mig(&s->entities[i]) || state.severity <= worst)
-			continue;
-		worst = state.severity;
-		snprintf(word, 24, "%s", state.word);
-	}
-	return worst == GPU_WORKS ? ROLE_GOOD : worst == GPU_DOUBTFUL ? ROLE_WARN : ROLE_BAD;
-}
-
-static void draw_totals(const struct top *top, struct canvas *canvas, int row)
+static void draw_totals(const struct sample *shown, struct canvas *canvas, int row)
 {
 	static const double gib = 1024.0 * 1024.0 * 1024.0;
-	const struct snapshot *s = top->sample->snapshot;
-	struct total load = { 0 }, used = { 0 }, memory = { 0 }, power = { 0 }, limit = { 0 }, heat = { 0 };
-	char text[64], word[24];
-	enum role role;
+	struct gpu_totals totals;
+	char text[64];
 	int at = 0;
 
-	for (uint32_t i = 0; i < s->entities_n; i++) {
-		const struct entity *e = &s->entities[i];
-
-		if (entity_is_mig(e) || !e->present || e->stale)
-			continue;
-		add_up(&load, e, GPU_UTILIZATION_GPU);
-		add_up(&used, e, GPU_MEMORY_USED);
-		add_up(&memory, e, GPU_MEMORY_TOTAL);
-		add_up(&power, e, GPU_POWER);
-		add_up(&limit, e, GPU_POWER_LIMIT_ENFORCED);
-		add_up(&heat, e, GPU_TEMPERATURE);
-	}
-	role = worst_state(s, word);
-	if (s->entities_n > 0)
-		at += canvas_textf(canvas, row, at, canvas->columns, role, "%s   ", word);
-	if (load.n > 0) {
-		snprintf(text, sizeof(text), "%.0f %%", load.sum / load.n * 100);
+	totals_init(&totals);
+	for (uint32_t i = 0; i < sample_parts(shown); i++)
+		if (sample_part(shown, i) && sample_part(shown, i)->snapshot)
+			totals_add(&totals, sample_part(shown, i)->snapshot);
+	if (totals.gpus > 0)
+		at += canvas_textf(canvas, row, at, canvas->columns, value_severity_role(totals.worst),
+				   "%s   ", totals.word);
+	if (totals.load.n > 0) {
+		snprintf(text, sizeof(text), "%.0f %%", totals.load.sum / totals.load.n * 100);
 		at = draw_total(canvas, row, at, "util", text);
 	}
-	if (used.n > 0 && memory.n > 0) {
-		snprintf(text, sizeof(text), "%.1f/%.1f GiB", used.sum / gib, memory.sum / gib);
+	if (totals.used.n > 0 && totals.memory.n > 0) {
+		snprintf(text, sizeof(text), "%.1f/%.1f GiB", totals.used.sum / gib, totals.memory.sum / gib);
 		at = draw_total(canvas, row, at, "memory", text);
 	}
-	if (power.n > 0) {
-		if (limit.n == power.n)
-			snprintf(text, sizeof(text), "%.0f/%.0f W", power.sum, limit.sum);
+	if (totals.power.n > 0) {
+		if (totals.limit.n == totals.power.n)
+			snprintf(text, sizeof(text), "%.0f/%.0f W", totals.power.sum, totals.limit.sum);
 		else
-			snprintf(text, sizeof(text), "%.0f W", power.sum);
+			snprintf(text, sizeof(text), "%.0f W", totals.power.sum);
 		at = draw_total(canvas, row, at, "power", text);
 	}
-	if (heat.n > 0) {
-		snprintf(text, sizeof(text), "%.0f %sC", heat.most, canvas->ascii ? "" : "\u00b0");
+	if (totals.heat.n > 0) {
+		snprintf(text, sizeof(text), "%.0f %sC", totals.heat.most, canvas->ascii ? "" : "\u00b0");
 		at = draw_total(canvas, row, at, "hottest", text);
 	}
-	snprintf(text, sizeof(text), "%" PRIu32, s->processes_n);
+	snprintf(text, sizeof(text), "%u", totals.processes);
 	draw_total(canvas, row, at, "processes", text);
 }
 
-/* Whole titles, short ones, or numbers alone but for the tab that is shown. */
-enum names { NAMES_WHOLE, NAMES_BRIEF, NAMES_NONE };
+/* Whole titles, short ones, these without blanks, or keys alone but for the tab that is shown. */
+enum names { NAMES_WHOLE, NAMES_BRIEF, NAMES_TIGHT, NAMES_NONE };
 
 static int tab_text(const struct top *top, enum tab tab, enum names names, char *text, size_t size)
 {
-	const char *title = names == NAMES_WHOLE                    ? tabs[tab].title :
-			    names == NAMES_BRIEF || tab == top->tab ? tabs[tab].brief :
-								      "";
+	const char *title = names == NAMES_WHOLE                  ? tabs[tab].title :
+			    names < NAMES_NONE || tab == top->tab ? tabs[tab].brief :
+								    "";
 
-	snprintf(text, size, " %u%s%s ", ((unsigned)tab + 1) % 10, *title ? " " : "", title);
+	if (names == NAMES_TIGHT)
+		snprintf(text, size, "%c%s ", tabs[tab].key, title);
+	else
+		snprintf(text, size, " %c%s%s ", tabs[tab].key, *title ? " " : "", title);
 	return canvas_width(text);
 }
 
@@ -208,7 +238,7 @@ static enum names names_that_fit(const struct top *top, int columns)
 	for (enum names names = NAMES_WHOLE; names < NAMES_NONE; names++) {
 		int width = 0;
 
-		for (unsigned i = 0; i < TABS; i++)
+		for (unsigned i = 0; i < top_tabs(top); i++)
 			width += tab_text(top, (enum tab)i, names, text, sizeof(text));
 		if (width <= columns)
 			return names;
@@ -222,7 +252,7 @@ static void draw_tabs(const struct top *top, struct canvas *canvas, int row)
 	int at = 0;
 
 	canvas_role(canvas, row, ROLE_TAB);
-	for (unsigned i = 0; i < TABS; i++) {
+	for (unsigned i = 0; i < top_tabs(top); i++) {
 		char text[64];
 		int width = tab_text(top, (enum tab)i, names, text, sizeof(text));
 		bool current = i == top->tab && top->mode != MODE_HELP;
@@ -239,7 +269,7 @@ enum tab draw_tab_at(const struct top *top, int columns, int column)
 	enum names names = names_that_fit(top, columns);
 	char text[64];
 
-	for (unsigned i = 0; i < TABS; i++) {
+	for (unsigned i = 0; i < top_tabs(top); i++) {
 		column -= tab_text(top, (enum tab)i, names, text, sizeof(text));
 		if (column < 0)
 			return (enum tab)i;
@@ -248,13 +278,13 @@ enum tab draw_tab_at(const struct top *top, int columns, int column)
 }
 
 /* On a second line, where there is room, since the remedy stands at the end. Returns the next row. */
-static int draw_alert(const struct top *top, struct canvas *canvas, int row)
+static int draw_alert(const struct sample *shown, struct canvas *canvas, int row)
 {
 	struct alert alert;
 	enum role role;
 	size_t n;
 
-	if (!alert_newest(top->sample, &alert))
+	if (!alert_newest(shown, &alert))
 		return row;
 	role = alert.severe ? ROLE_BAD : ROLE_WARN;
 	n = strlen(alert.text);
@@ -268,23 +298,41 @@ static int draw_alert(const struct top *top, struct canvas *canvas, int row)
 	return row;
 }
 
+/* Why there is nothing to show of the one that was chosen. */
+static const char *failure_of(const struct top *top)
+{
+	const struct sample *all = top->sample;
+
+	for (uint32_t i = 0; all && i < all->parts_n; i++)
+		if (STRV_EQ(all->parts[i].name, top->host))
+			return all->parts[i].failure;
+	return all ? all->failure : "";
+}
+
+static void draw_no_data(const struct top *top, struct canvas *canvas, int row)
+{
+	const char *failure = failure_of(top);
+
+	canvas_textf(canvas, row, 0, canvas->columns, ROLE_HEAD, "gpusonde " GPUSONDE_VERSION "%s%s",
+		     top->host[0] ? "  " : "", top->host);
+	if (*failure)
+		canvas_text(canvas, row + 1, 0, canvas->columns, ROLE_BAD, failure);
+	else
+		canvas_text(canvas, row + 1, 0, canvas->columns, ROLE_DIM, "waiting for the first data ...");
+}
+
 int draw_header(struct top *top, struct canvas *canvas)
 {
-	const struct sample *sample = top->sample;
+	const struct sample *shown = top_shown(top);
 	int row = 0;
 
-	if (!sample || !sample->snapshot) {
-		canvas_text(canvas, row++, 0, canvas->columns, ROLE_HEAD, "gpusonde " GPUSONDE_VERSION);
-		if (sample && sample->failure[0])
-			canvas_text(canvas, row, 0, canvas->columns, ROLE_BAD, sample->failure);
-		else
-			canvas_text(canvas, row, 0, canvas->columns, ROLE_DIM,
-				    "waiting for the first data ...");
-		row++;
+	if (!shown || (!shown->snapshot && !shown->parts)) {
+		draw_no_data(top, canvas, row);
+		row += 2;
 	} else {
-		draw_names(top, canvas, row++);
-		draw_totals(top, canvas, row++);
-		row = draw_alert(top, canvas, row);
+		draw_names(top, shown, canvas, row++);
+		draw_totals(shown, canvas, row++);
+		row = draw_alert(shown, canvas, row);
 	}
 	top->tabs_row = row;
 	draw_tabs(top, canvas, row++);

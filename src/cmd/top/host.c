@@ -14,7 +14,13 @@
 #include "base/fd.h"
 #include "base/text.h"
 
-enum { STAT_BYTES = 1024, PASSWD_BYTES = 4096, USERS_MAX = 4096 };
+enum {
+	STAT_BYTES = 1024,
+	PASSWD_BYTES = 4096,
+	USERS_MAX = 4096,
+	ENVIRON_BYTES = 256 << 10,
+	COMMAND_SAMPLES = 10
+};
 
 const struct host_process *host_find(const struct host_process *processes, uint32_t n, uint32_t pid)
 {
@@ -42,6 +48,47 @@ static bool read_host_process(uint32_t pid, struct host_process *ret_process)
 		.cores = -1,
 	};
 	return true;
+}
+
+/*
+ * Its arguments, as it has them now: some programs say there what they do. Whoever reads them waits for the
+ * process's memory, which one that waits itself may hold.
+ */
+static void read_command(struct host_process *process)
+{
+	_cleanup_close_ int fd = -1;
+	char path[40], text[COMMAND_TEXT];
+	const char *program = text;
+	ssize_t n;
+
+	if (process->state == 'D')
+		return;
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/cmdline", process->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+	if (n <= 0)
+		return;
+	text[n] = '\0';
+	if (text[0] == '/')
+		program = strrchr(text, '/') + 1;
+	for (char *c = text; c < text + n - 1; c++)
+		*c = *c ? *c : ' ';
+	snprintf(process->command, sizeof(process->command), "%s", program);
+}
+
+/* Read anew now and then, not of all at the same time; where it cannot be read now it is as it was. */
+static void follow_command(struct host_process *process, const struct host_process *before)
+{
+	bool same = before && before->start_ticks == process->start_ticks;
+
+	if (same)
+		memcpy(process->command, before->command, sizeof(process->command));
+	if (same && before->command_age < COMMAND_SAMPLES) {
+		process->command_age = before->command_age + 1;
+		return;
+	}
+	process->command_age = same ? 0 : process->pid % COMMAND_SAMPLES;
+	read_command(process);
 }
 
 static int compare_processes(const void *a, const void *b)
@@ -108,8 +155,59 @@ int host_fill(struct sample *sample, const struct host_process *before, uint32_t
 		if ((kept > 0 && to[-1].pid == pid) || !read_host_process(pid, to))
 			continue;
 		compare_cpu(to, host_find(before, before_n, pid), sample->mono_ns - before_mono_ns);
+		follow_command(to, host_find(before, before_n, pid));
 		kept++;
 	}
 	sample->processes_n = kept;
 	return 0;
+}
+
+/* ---- environment ---- */
+
+/* What decides which devices a process sees, and how libraries use them. Nothing else of it is shown. */
+static bool matters(const char *variable)
+{
+	static const char *const names[] = {
+		"CUDA_VISIBLE_DEVICES=",
+		"NVIDIA_VISIBLE_DEVICES=",
+		"NVIDIA_DRIVER_CAPABILITIES=",
+		"CUDA_DEVICE_ORDER=",
+		"CUDA_LAUNCH_BLOCKING=",
+		"CUDA_MODULE_LOADING=",
+		"CUDA_MPS_",
+		"PYTORCH_CUDA_ALLOC_CONF=",
+		"NCCL_",
+		"OMP_NUM_THREADS=",
+		"RANK=",
+		"LOCAL_RANK=",
+		"WORLD_SIZE=",
+		"SLURM_JOB_ID=",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strncmp(variable, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+void host_read_environment(struct sample *sample)
+{
+	_cleanup_free_ char *text = malloc(ENVIRON_BYTES);
+	size_t length = 0, used = 0;
+	char path[40];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/environ", sample->watched_pid);
+	r = text ? read_file(path, text, ENVIRON_BYTES, &length) : -ENOMEM;
+	if (r < 0) {
+		snprintf(sample->environment, sizeof(sample->environment), "not known: %s", strerror(-r));
+		return;
+	}
+	for (size_t at = 0; at < length && used + 1 < sizeof(sample->environment);
+	     at += strlen(text + at) + 1)
+		if (matters(text + at))
+			used += (size_t)snprintf(sample->environment + used,
+						 sizeof(sample->environment) - used, "%s%.160s",
+						 used > 0 ? "  " : "", text + at);
+	utf8_sanitize(sample->environment);
 }

@@ -26,18 +26,28 @@ static void key_help(struct top *top)
 
 static void show_tab(struct top *top, enum tab tab)
 {
+	if (tab == TAB_HOSTS)
+		top_choose_host(top, "");
 	top->tab = tab;
 	top->mode = MODE_TABLE;
 }
 
 static void key_next_tab(struct top *top)
 {
-	show_tab(top, (enum tab)((top->tab + 1) % TABS));
+	show_tab(top, (enum tab)((top->tab + 1) % top_tabs(top)));
 }
 
 static void key_previous_tab(struct top *top)
 {
-	show_tab(top, (enum tab)((top->tab + TABS - 1) % TABS));
+	show_tab(top, (enum tab)((top->tab + top_tabs(top) - 1) % top_tabs(top)));
+}
+
+static void key_hosts(struct top *top)
+{
+	if (top->several)
+		show_tab(top, TAB_HOSTS);
+	else
+		top_say(top, "one machine is shown: gpusonde top HOST... shows several");
 }
 
 static void select_row(struct top *top, int row)
@@ -103,7 +113,7 @@ static void key_last(struct top *top)
  */
 static uint64_t start_of(const struct top *top, const struct row *row)
 {
-	const struct host_process *host = sample_process(top->sample, top->process.pid);
+	const struct host_process *host = sample_process(row->sample, top->process.pid);
 	int64_t boot_real_ns = clock_real_ns() - clock_boot_ns();
 
 	if (!host || !row->process ||
@@ -124,6 +134,7 @@ static bool choose_process(struct top *top)
 	top->process = (struct chosen_process){ .pid = (uint32_t)json_integer_value(
 							json_object_get(row->object, "pid")) };
 	top->process.start_ticks = start_of(top, row);
+	snprintf(top->process.host, sizeof(top->process.host), "%s", row->sample->host);
 	snprintf(top->process.first_seen, sizeof(top->process.first_seen), "%s",
 		 text_member(row->object, "first_seen"));
 	snprintf(top->process.uuid, sizeof(top->process.uuid), "%s", text_member(row->object, "uuid"));
@@ -132,12 +143,30 @@ static bool choose_process(struct top *top)
 	return true;
 }
 
+static void choose_host(struct top *top)
+{
+	const struct row *row = top_selected(top);
+
+	if (!row || !row->host || !top_view(top)->selected_id) {
+		top_say(top, "select a machine first: Up and Down");
+		return;
+	}
+	top_choose_host(top, row->host->name);
+	show_tab(top, TAB_GPUS);
+	top_say(top, "%s alone; H: all machines", top->host);
+}
+
 static void key_enter(struct top *top)
 {
+	if (top->mode == MODE_TABLE && top->tab == TAB_HOSTS) {
+		choose_host(top);
+		return;
+	}
 	if (top->mode != MODE_TABLE || !choose_process(top))
 		return;
 	top->mode = MODE_PROCESS;
 	top->process_scroll = 0;
+	top->stacks = false;
 }
 
 static void key_leave(struct top *top)
@@ -151,7 +180,9 @@ static void key_send_signal(struct top *top)
 {
 	if (top->mode == MODE_TABLE && !choose_process(top))
 		return;
-	if (top->back > 0 || top->recorded)
+	if (top->replay > 0)
+		top_say(top, "this is a recording");
+	else if (top->back > 0 || top->recorded)
 		top_say(top, "that was earlier: L goes back to now");
 	else if (top->process.start_ticks == 0)
 		top_say(top, "process %" PRIu32 " is not one of this machine's, or has ended",
@@ -161,9 +192,20 @@ static void key_send_signal(struct top *top)
 	top->list_selected = 0;
 }
 
+static void key_stacks(struct top *top)
+{
+	if (top->mode != MODE_PROCESS)
+		top_say(top, "stacks are shown of a process: Enter");
+	top->stacks = top->mode == MODE_PROCESS && !top->stacks;
+	top->process_scroll = 0;
+}
+
 static void key_timeline(struct top *top)
 {
-	if (top->mode == MODE_PROCESS)
+	if (top->mode == MODE_PROCESS && top->process.host[0])
+		top_say(top, "on %s: gpusonde record start --pid %" PRIu32, top->process.host,
+			top->process.pid);
+	else if (top->mode == MODE_PROCESS)
 		top->start_timeline = true;
 	else
 		top_say(top, "a timeline is begun from a process's own screen: Enter");
@@ -261,6 +303,9 @@ static void key_columns(struct top *top)
 static void key_freeze(struct top *top)
 {
 	top->frozen = !top->frozen;
+	/* A recording plays on from the moment that is shown. */
+	if (top->replay > 0 && !top->frozen)
+		top->recorded = false;
 }
 
 /* Before what is remembered there is what the agent has recorded. */
@@ -269,12 +314,15 @@ static void go_back(struct top *top, int by)
 	int64_t back = (int64_t)top->back + by, most = (int64_t)past_count(top->past) - 1;
 
 	if (top->sample && top->sample->snapshot &&
-	    (top->recorded || (by > 0 && top->back > 0 && back > most))) {
+	    (top->recorded || top->replay > 0 || (by > 0 && top->back > 0 && back > most))) {
 		top->asked_ns = top->sample->snapshot->real_ns - by * top->period_ns;
+		top->frozen = true;
 		return;
 	}
 	if (most <= 0) {
-		top_say(top, "nothing earlier is known yet");
+		top_say(top, top->several ?
+				     "earlier moments are kept of one machine alone: gpusonde top there" :
+				     "nothing earlier is known yet");
 		return;
 	}
 	top->back = (uint32_t)CLAMP(back, INT64_C(0), most);
@@ -308,6 +356,11 @@ static void key_later_minute(struct top *top)
 
 static void key_live(struct top *top)
 {
+	if (top->replay > 0) {
+		top->asked_ns = INT64_MAX;
+		top->frozen = true;
+		return;
+	}
 	top->back = 0;
 	top->recorded = top->frozen = false;
 	top->asked_ns = 0;
@@ -350,7 +403,7 @@ static bool row_has(const struct top *top, const struct row *row, const char *te
 	if (row->heading)
 		return strcasestr(row->heading, text);
 	for (unsigned i = 0; i < n; i++) {
-		column_text(top->sample, row, &columns[i], &value);
+		column_text(row->sample, row, &columns[i], &value);
 		if (value.known && strcasestr(value.text, text))
 			return true;
 	}
@@ -512,15 +565,29 @@ const unsigned key_table_n = ARRAY_SIZE(key_table);
 
 static void take_key(struct top *top, uint32_t key)
 {
-	if (key >= '0' && key <= '9') {
-		show_tab(top, (enum tab)((key - '0' + 9) % 10));
-		return;
-	}
+	for (unsigned i = 0; i < TAB_HOSTS; i++)
+		if (key == (unsigned char)tabs[i].key) {
+			show_tab(top, (enum tab)i);
+			return;
+		}
 	for (unsigned i = 0; i < key_table_n; i++)
 		if (key_table[i].key == key) {
 			key_table[i].act(top);
 			return;
 		}
+}
+
+/* Sorts by it; by what it is sorted by already, the other way round. */
+static void click_title(struct top *top, unsigned column)
+{
+	const struct tab_view *view = top_view(top);
+
+	if (column == TAB_COLUMNS_MAX)
+		return;
+	if (view->keys_n > 0 && view->keys[0].column == column)
+		key_reverse(top);
+	else
+		sort_by(top, column);
 }
 
 static void take_click(struct top *top, const struct event *event, int columns)
@@ -532,6 +599,10 @@ static void take_click(struct top *top, const struct event *event, int columns)
 		tab = draw_tab_at(top, columns, event->column);
 		if (tab != TABS)
 			show_tab(top, tab);
+		return;
+	}
+	if (top->mode == MODE_TABLE && top->table_rows > 0 && event->row == top->table_row - 1) {
+		click_title(top, draw_column_at(top, columns, event->column));
 		return;
 	}
 	if (top->mode != MODE_TABLE || event->row < top->table_row ||

@@ -3,15 +3,25 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cmd/top/draw.h"
 #include "cmd/top/value.h"
+#include "model/stacks.h"
 #include "screen/sparkline.h"
 #include "view/number.h"
 
-enum { LINES_MAX = 400, LINE_TEXT = 200, LISTED = 15, CURVE_NAME = 10, CURVE_FIGURE = 12 };
+enum {
+	LINES_MAX = 400,
+	LINE_TEXT = 200,
+	LISTED = 15,
+	CURVE_NAME = 10,
+	CURVE_FIGURE = 12,
+	STACKS_SHOWN = 20,
+	FRAMES_SHOWN = 10
+};
 
 struct lines {
 	int n;
@@ -39,16 +49,14 @@ static void say_line(struct lines *lines, enum role role, const char *fmt, ...)
 /* ---- curves ---- */
 
 struct process_curve {
-	const struct trail *trail;
-	enum trail_figure figure;
-	int64_t end_ns, window_ns;
+	struct trail_curve means;
 	double whole; /* what a full column is */
 };
 
 static double curve_share(const void *userdata, int i, int n)
 {
 	const struct process_curve *curve = userdata;
-	double v = trail_mean(curve->trail, curve->figure, curve->end_ns, curve->window_ns, i, n);
+	double v = trail_curve_value(&curve->means, i, n);
 
 	return v < 0 ? -1 : v / curve->whole;
 }
@@ -71,13 +79,14 @@ static int draw_curves(const struct top *top, struct canvas *canvas, int row, co
 
 	if (!shown->process)
 		return row;
-	trail_key_of_process(top->sample->snapshot, shown->process, key);
+	trail_key_of_process(shown->sample, shown->process, key);
 	for (size_t i = 0; i < ARRAY_SIZE(curves); i++) {
-		struct process_curve curve = { .trail = trails_find(top->trails, key),
-					       .figure = curves[i].figure,
-					       .end_ns = top->sample->mono_ns,
-					       .window_ns = scale_seconds[top->scale] * NSEC_PER_SEC };
-		double highest = trail_highest(curve.trail, curve.figure), newest;
+		struct process_curve curve = { .means = { .trail = trails_find(top->trails, key),
+							  .figure = curves[i].figure,
+							  .end_ns = shown->sample->mono_ns,
+							  .window_ns = scale_seconds[top->scale] *
+								       NSEC_PER_SEC } };
+		double highest = trail_highest(curve.means.trail, curves[i].figure), newest;
 
 		if (highest < 0)
 			continue;
@@ -96,7 +105,7 @@ static int draw_curves(const struct top *top, struct canvas *canvas, int row, co
 /* ---- lines ---- */
 
 /* All columns of a process, spare ones too, so that nothing that is known of it is missing here. */
-static void add_figures(const struct top *top, const struct row *shown, struct lines *lines)
+static void add_figures(const struct row *shown, struct lines *lines)
 {
 	unsigned n;
 	const struct column *columns = tab_columns(TAB_PROCESSES, &n);
@@ -106,7 +115,7 @@ static void add_figures(const struct top *top, const struct row *shown, struct l
 	for (unsigned i = 0; i < n; i++) {
 		struct value value;
 
-		column_text(top->sample, shown, &columns[i], &value);
+		column_text(shown->sample, shown, &columns[i], &value);
 		if (!value.known)
 			continue;
 		if (used + strlen(columns[i].title) + strlen(value.text) + 6 > 110) {
@@ -147,9 +156,10 @@ static void add_ledger(const struct row *shown, struct lines *lines)
 }
 
 /* The element of a page's list that is this process's. */
-static const json_t *of_process(const struct top *top, enum page page, const char *path)
+static const json_t *of_process(const struct top *top, const struct sample *sample, enum page page,
+				const char *path)
 {
-	const json_t *list = member_at(top->sample->pages[page], path);
+	const json_t *list = member_at(sample->pages[page], path);
 	json_t *one;
 	size_t i;
 
@@ -160,7 +170,7 @@ static const json_t *of_process(const struct top *top, enum page page, const cha
 }
 
 /* A list as a small table of its tab's columns. */
-static void add_list(const struct top *top, struct lines *lines, const char *title, enum tab tab,
+static void add_list(const struct sample *sample, struct lines *lines, const char *title, enum tab tab,
 		     const json_t *parent, const char *path)
 {
 	const json_t *list = member_at(parent, path);
@@ -173,7 +183,7 @@ static void add_list(const struct top *top, struct lines *lines, const char *tit
 		return;
 	say_line(lines, ROLE_HEAD, "%s", title);
 	json_array_foreach(list, i, one) {
-		const struct row row = { .object = one, .parent = parent };
+		const struct row row = { .sample = sample, .object = one, .parent = parent };
 		char line[LINE_TEXT] = "  ";
 		size_t used = 2;
 
@@ -186,7 +196,7 @@ static void add_list(const struct top *top, struct lines *lines, const char *tit
 
 			if (columns[k].path && columns[k].path[0] == '^')
 				continue;
-			column_text(top->sample, &row, &columns[k], &value);
+			column_text(sample, &row, &columns[k], &value);
 			/* A negative width is to the left. */
 			used += (size_t)snprintf(line + used, sizeof(line) - used, "%*.60s ",
 						 column_is_right(&columns[k]) ? (int)columns[k].width :
@@ -198,13 +208,13 @@ static void add_list(const struct top *top, struct lines *lines, const char *tit
 	}
 }
 
-static void add_findings(const struct top *top, struct lines *lines)
+static void add_findings(const struct top *top, const struct sample *sample, struct lines *lines)
 {
 	json_t *one;
 	size_t i;
 	bool any = false;
 
-	json_array_foreach(json_object_get(top->sample->pages[PAGE_FINDINGS], "findings"), i, one) {
+	json_array_foreach(json_object_get(sample->pages[PAGE_FINDINGS], "findings"), i, one) {
 		const char *title = json_string_value(json_object_get(one, "title"));
 		const char *remedy = json_string_value(json_object_get(one, "remedy"));
 
@@ -218,18 +228,92 @@ static void add_findings(const struct top *top, struct lines *lines)
 	}
 }
 
+/* ---- stacks ---- */
+
+/* Of a row: PID, process, call, a number for each weight, then places. */
+enum { ROW_PID, ROW_CALL = 2, ROW_WEIGHTS };
+
+static json_int_t number_at(const json_t *list, size_t i)
+{
+	return json_integer_value(json_array_get(list, i));
+}
+
+static const char *text_at(const json_t *page, json_int_t i)
+{
+	const char *text =
+		i < 0 ? NULL : json_string_value(json_array_get(json_object_get(page, "texts"), (size_t)i));
+
+	return text ? text : "-";
+}
+
+/* Functions, the innermost first. */
+static void add_frames(const json_t *page, const json_t *row, struct lines *lines)
+{
+	size_t n = json_array_size(row), first = ROW_WEIGHTS + STACK_WEIGHTS;
+
+	for (size_t i = n; i > first && n - i < FRAMES_SHOWN; i--) {
+		const json_t *place = json_array_get(json_object_get(page, "places"),
+						     (size_t)MAX(number_at(row, i - 1), (json_int_t)0));
+
+		say_line(lines, ROLE_TEXT, "      %.80s  %.80s:%" JSON_INTEGER_FORMAT,
+			 text_at(page, number_at(place, 0)), text_at(page, number_at(place, 1)),
+			 number_at(place, 2));
+	}
+	if (n > first + FRAMES_SHOWN)
+		say_line(lines, ROLE_DIM, "      and %zu more", n - first - FRAMES_SHOWN);
+}
+
+static int compare_launches(const void *a, const void *b)
+{
+	const json_t *const *x = a, *const *y = b;
+	json_int_t m = number_at(*x, ROW_WEIGHTS + STACK_LAUNCHES);
+	json_int_t n = number_at(*y, ROW_WEIGHTS + STACK_LAUNCHES);
+
+	return (m < n) - (m > n);
+}
+
+/* Those that launch most. */
+static void add_stacks(const struct top *top, const struct sample *sample, struct lines *lines)
+{
+	const json_t *page = sample->pages[PAGE_STACKS], *rows = json_object_get(page, "rows");
+	const json_t **own = calloc(json_array_size(rows) + 1, sizeof(*own));
+	size_t n = 0;
+
+	for (size_t i = 0; own && i < json_array_size(rows); i++)
+		if (number_at(json_array_get(rows, i), ROW_PID) == (json_int_t)top->process.pid)
+			own[n++] = json_array_get(rows, i);
+	if (n > 0)
+		qsort(own, n, sizeof(*own), compare_launches);
+	else
+		say_line(lines, ROLE_DIM,
+			 "No stacks: an agent takes them (trace.stacks: yes) of what it traces");
+	for (size_t i = 0; i < MIN(n, (size_t)STACKS_SHOWN); i++) {
+		say_line(lines, ROLE_HEAD, "%s%" JSON_INTEGER_FORMAT " launches  %.100s",
+			 json_is_true(json_object_get(page, "estimated")) ? "~" : "",
+			 number_at(own[i], ROW_WEIGHTS + STACK_LAUNCHES),
+			 text_at(page, number_at(own[i], ROW_CALL)));
+		add_frames(page, own[i], lines);
+	}
+	free(own);
+}
+
+/* ---- all ---- */
+
 static void make_lines(const struct top *top, const struct row *shown, struct lines *lines)
 {
-	const json_t *trace = of_process(top, PAGE_TRACE, "trace.processes");
+	const struct sample *sample = shown->sample;
+	const json_t *trace = of_process(top, sample, PAGE_TRACE, "trace.processes");
 
-	add_figures(top, shown, lines);
-	add_findings(top, lines);
+	add_figures(shown, lines);
+	if (sample->watched_pid == top->process.pid && sample->environment[0])
+		say_line(lines, ROLE_DIM, "Environment  %s", sample->environment);
+	add_findings(top, sample, lines);
 	add_ledger(shown, lines);
-	add_list(top, lines, "CUDA calls", TAB_CALLS, trace, "calls");
-	add_list(top, lines, "Kernels", TAB_KERNELS, of_process(top, PAGE_KERNELS, "kernels.processes"),
-		 "kernels");
-	add_list(top, lines, "Collectives", TAB_COLLECTIVES, trace, "nccl.operations");
-	add_list(top, lines, "Operators", TAB_OPERATORS, trace, "torch.operators");
+	add_list(sample, lines, "CUDA calls", TAB_CALLS, trace, "calls");
+	add_list(sample, lines, "Kernels", TAB_KERNELS,
+		 of_process(top, sample, PAGE_KERNELS, "kernels.processes"), "kernels");
+	add_list(sample, lines, "Collectives", TAB_COLLECTIVES, trace, "nccl.operations");
+	add_list(sample, lines, "Operators", TAB_OPERATORS, trace, "torch.operators");
 	if (!trace)
 		say_line(lines, ROLE_DIM,
 			 "No calls and kernels: an agent traces them (trace.enabled), gpusonde doctor --pid "
@@ -243,8 +327,9 @@ void draw_process(struct top *top, struct canvas *canvas, int row, int rows)
 	int end = row + rows, first;
 	struct row shown;
 
-	canvas_textf(canvas, row, 0, canvas->columns, ROLE_HEAD, "Process %" PRIu32 "  %s", top->process.pid,
-		     top->process.comm);
+	canvas_textf(canvas, row, 0, canvas->columns, ROLE_HEAD, "Process %" PRIu32 "  %s%s%s",
+		     top->process.pid, top->process.comm, top->process.host[0] ? " on " : "",
+		     top->process.host);
 	row++;
 	if (!top_find_process(top, &shown)) {
 		canvas_text(canvas, row, 0, canvas->columns, ROLE_WARN,
@@ -253,7 +338,10 @@ void draw_process(struct top *top, struct canvas *canvas, int row, int rows)
 	}
 	row = draw_curves(top, canvas, row, &shown);
 	lines.n = 0;
-	make_lines(top, &shown, &lines);
+	if (top->stacks)
+		add_stacks(top, shown.sample, &lines);
+	else
+		make_lines(top, &shown, &lines);
 	top->process_scroll = CLAMP(top->process_scroll, 0, MAX(lines.n - (end - row), 0));
 	top->table_rows = MAX(end - row, 1);
 	first = top->process_scroll;

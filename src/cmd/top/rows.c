@@ -20,7 +20,7 @@ struct sorted {
 };
 
 struct making {
-	const struct sample *sample;
+	const struct sample *sample; /* of the machine whose rows are added */
 	const struct rows_wanted *wanted;
 	const struct column *columns;
 	const struct filter *filter;
@@ -142,7 +142,7 @@ static int add_list(struct making *m, const json_t *list, const json_t *parent, 
 	int r = 0;
 
 	json_array_foreach(list, i, object) {
-		struct row row = { .object = object, .parent = parent };
+		struct row row = { .sample = m->sample, .object = object, .parent = parent };
 
 		join_snapshot(m, &row);
 		r = nested ? add_list(m, member_at(object, nested), object, NULL) : add_tab_row(m, &row);
@@ -166,22 +166,55 @@ static int add_owners(struct making *m)
 	strbuf_init(&text, 0);
 	r = document ? json_groups(m->sample->snapshot, by, document, &text) : -ENOMEM;
 	json_decref(document);
-	if (r == 0)
-		m->rows->groups = json_loadb(text.data, text.len, 0, NULL);
+	document = r == 0 ? json_loadb(text.data, text.len, 0, NULL) : NULL;
 	strbuf_done(&text);
-	return r < 0 ? r : add_list(m, json_object_get(m->rows->groups, "groups"), NULL, NULL);
+	if (document && json_array_append_new(m->rows->groups, document) < 0)
+		return -ENOMEM;
+	return r < 0 ? r : add_list(m, json_object_get(document, "groups"), NULL, NULL);
 }
 
-static int add_tab_rows(struct making *m)
+static int add_part(struct making *m)
 {
 	const struct tab_description *tab = &tabs[m->wanted->tab];
 	const json_t *page = m->sample->pages[tab->page];
 
+	m->entity = m->process = 0;
 	if (!m->sample->snapshot)
 		return 0;
 	if (m->wanted->tab == TAB_OWNERS)
 		return add_owners(m);
 	return tab->list && page ? add_list(m, member_at(page, tab->list), NULL, tab->nested) : 0;
+}
+
+/* A row for each machine, whether it answers or not. */
+static int add_hosts(struct making *m, const struct sample *all)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < all->parts_n; i++) {
+		struct row row = { .sample = all->parts[i].sample, .host = &all->parts[i] };
+
+		m->sample = all->parts[i].sample;
+		r = add_tab_row(m, &row);
+	}
+	return r;
+}
+
+static int add_parts(struct making *m, const struct sample *all)
+{
+	int r = 0;
+
+	if (m->wanted->tab == TAB_HOSTS)
+		return add_hosts(m, all);
+	m->rows->groups = json_array();
+	if (!m->rows->groups)
+		return -ENOMEM;
+	for (uint32_t i = 0; r == 0 && i < sample_parts(all); i++) {
+		m->sample = sample_part(all, i);
+		if (m->sample)
+			r = add_part(m);
+	}
+	return r;
 }
 
 /* ---- their order ---- */
@@ -247,7 +280,7 @@ static int list_rows(struct making *m)
 int tab_rows_make(const struct sample *sample, const struct rows_wanted *wanted, struct rows *rows)
 {
 	_cleanup_(filter_freep) struct filter *filter = NULL;
-	struct making m = { .sample = sample, .wanted = wanted, .rows = rows };
+	struct making m = { .wanted = wanted, .rows = rows };
 	unsigned columns_n;
 	int r;
 
@@ -256,7 +289,7 @@ int tab_rows_make(const struct sample *sample, const struct rows_wanted *wanted,
 	r = filter_new(wanted->tab, wanted->filter, &filter, &rows->bad_filter);
 	m.filter = filter;
 	if (r == 0)
-		r = add_tab_rows(&m);
+		r = add_parts(&m, sample);
 	if (r == 0) {
 		if (m.n > 0)
 			qsort_r(m.list, m.n, sizeof(*m.list), compare_sorted, (void *)(uintptr_t)wanted);
@@ -286,6 +319,10 @@ uint64_t row_id(const struct row *row)
 
 	if (row->heading)
 		return hash_bytes(row->heading, strlen(row->heading));
+	if (row->host)
+		return hash_bytes(row->host->name, strlen(row->host->name));
+	if (row->sample && row->sample->host[0])
+		hash = hash_bytes(row->sample->host, strlen(row->sample->host));
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		hash = mix(hash, row->object, names[i]);
 	return mix(hash, row->parent, "pid");

@@ -29,7 +29,7 @@ struct rows {
 	uint32_t n, all; /* shown, headings included; of how many */
 	struct row *list;
 	char (*headings)[HEADING_TEXT]; /* what the rows' point to */
-	json_t *groups; /* of owners: the document that the rows are of */
+	json_t *groups; /* of owners: the documents that the rows are of */
 	bool bad_filter; /* a word of it names no column; then it is taken as a text */
 };
 

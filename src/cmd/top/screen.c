@@ -9,7 +9,7 @@
 #include "cmd/top/signals.h"
 #include "view/groups.h"
 
-enum { NAME_WIDTH = 12, LEAST_TABLE = 5 };
+enum { NAME_WIDTH = 12, LEAST_TABLE = 5, SOME_PROCESSES = 4 };
 
 void draw_help(struct canvas *canvas, int row, int rows)
 {
@@ -130,11 +130,12 @@ void draw_status(const struct top *top, struct canvas *canvas)
 	}
 	view_text(top, view, sizeof(view));
 	at += canvas_text(canvas, row, at, canvas->columns, ROLE_WARN, view);
-	at += canvas_text(
-		canvas, row, at, canvas->columns - at, ROLE_DIM,
-		top->mode == MODE_HELP    ? "any key: back" :
-		top->mode == MODE_PROCESS ? "Esc back  k signal  t timeline  w scale  Space freeze" :
-					    "h help  q quit  Tab next  Enter process  f filter  > sort");
+	at += canvas_text(canvas, row, at, canvas->columns - at, ROLE_DIM,
+			  top->mode == MODE_HELP ?
+				  "any key: back" :
+			  top->mode == MODE_PROCESS ?
+				  "Esc back  s stacks  k signal  t timeline  w scale  Space freeze" :
+				  "h help  q quit  Tab next  Enter process  f filter  > sort");
 	if (sample && sample->note[0] && at + 4 < canvas->columns)
 		canvas_textf(canvas, row, at, canvas->columns - at, ROLE_WARN, "   %s", sample->note);
 }
@@ -146,18 +147,23 @@ static void draw_gpus(struct top *top, struct canvas *canvas, int row, int rows)
 	int below = CLAMP(rows / 3, (int)LEAST_TABLE, 12), used;
 
 	used = draw_bars(top, canvas, row, MAX(rows - below, 1));
+	/* So that one more process does not move them. */
+	below = 1 + (int)((top->rows.n / SOME_PROCESSES + 1) * SOME_PROCESSES);
+	used += draw_charts(top, canvas, row + used, rows - used - below);
 	if (rows - used > 2)
 		draw_table(top, canvas, row + used, rows - used);
 }
 
 static void draw_tab(struct top *top, struct canvas *canvas, int row, int rows)
 {
-	bool any = top->sample && top->sample->snapshot;
+	const struct sample *shown = top_shown(top);
 
-	if (!any)
+	if (!shown || (!shown->snapshot && !shown->parts))
 		return;
 	if (top->tab == TAB_TOPOLOGY)
 		draw_topology(top, canvas, row, rows);
+	else if (top->tab == TAB_MACHINE)
+		draw_machine(top, canvas, row, rows);
 	else if (top->tab == TAB_GPUS && top->bars)
 		draw_gpus(top, canvas, row, rows);
 	else

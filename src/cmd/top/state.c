@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const unsigned scale_seconds[SCALES] = { 60, 120, 300, 900 };
 
@@ -13,6 +14,7 @@ static void init_view(struct top *top, enum tab tab)
 	unsigned n;
 	const struct column *columns = tab_columns(tab, &n);
 
+	view->shown_n = 0;
 	for (unsigned i = 0; i < n && i < TAB_COLUMNS_MAX; i++)
 		if (!columns[i].spare)
 			view->shown[view->shown_n++] = i;
@@ -38,11 +40,13 @@ void top_init(struct top *top)
 	top->owners_by = GROUP_CONTAINER;
 	for (unsigned i = 0; i < TABS; i++)
 		init_view(top, (enum tab)i);
+	sort_by(top, TAB_PROCESSES, "GPU MEM");
 	sort_by(top, TAB_OWNERS, "GPU MEM");
 	sort_by(top, TAB_CALLS, "TOTAL");
 	sort_by(top, TAB_KERNELS, "TIME");
 	sort_by(top, TAB_COLLECTIVES, "IN CALLS");
 	sort_by(top, TAB_OPERATORS, "TIME");
+	sort_by(top, TAB_SERVERS, "TOKENS OUT");
 	sort_by(top, TAB_FINDINGS, "NOW");
 	sort_by(top, TAB_EVENTS, "TIME");
 	top->views[TAB_EVENTS].keys[0].reversed = true; /* the newest first */
@@ -54,6 +58,31 @@ void top_done(struct top *top)
 	sample_free(top->sample);
 	trails_free(top->trails);
 	past_free(top->past);
+}
+
+const struct sample *top_shown(const struct top *top)
+{
+	const struct sample *all = top->sample;
+
+	if (!all || !all->parts || !top->host[0] || top->tab == TAB_HOSTS)
+		return all;
+	for (uint32_t i = 0; i < all->parts_n; i++)
+		if (STRV_EQ(all->parts[i].name, top->host))
+			return all->parts[i].sample;
+	return NULL;
+}
+
+unsigned top_tabs(const struct top *top)
+{
+	return top->several ? TABS : TAB_HOSTS;
+}
+
+void top_choose_host(struct top *top, const char *name)
+{
+	snprintf(top->host, sizeof(top->host), "%s", name);
+	for (unsigned i = 0; i < TABS; i++)
+		if (i != TAB_HOSTS)
+			top->views[i].selected_id = 0;
 }
 
 enum tab top_table(const struct top *top)
@@ -86,7 +115,7 @@ void top_make_rows(struct top *top)
 
 	tab_rows_done(&top->rows);
 	top->rows_tab = wanted.tab;
-	if (!top->sample || wanted.tab == TAB_TOPOLOGY)
+	if (!top_shown(top) || wanted.tab == TAB_TOPOLOGY || wanted.tab == TAB_MACHINE)
 		return;
 	if (wanted.tab == TAB_OWNERS)
 		wanted.by = top->owners_by;
@@ -95,7 +124,7 @@ void top_make_rows(struct top *top)
 	wanted.keys_n = view->keys_n;
 	for (unsigned i = 0; i < view->keys_n; i++)
 		wanted.keys[i] = view->keys[i];
-	if (tab_rows_make(top->sample, &wanted, &top->rows) < 0)
+	if (tab_rows_make(top_shown(top), &wanted, &top->rows) < 0)
 		top_say(top, "out of memory");
 	keep_selection(top);
 }
@@ -106,6 +135,8 @@ unsigned top_pages(const struct top *top)
 
 	if (top->mode == MODE_PROCESS)
 		pages |= 1u << PAGE_TRACE | 1u << PAGE_KERNELS | 1u << PAGE_FINDINGS;
+	if (top->mode == MODE_PROCESS && top->stacks)
+		pages |= 1u << PAGE_STACKS;
 	return pages;
 }
 
@@ -125,24 +156,34 @@ void top_say(struct top *top, const char *fmt, ...)
 	va_end(ap);
 }
 
-bool top_find_process(const struct top *top, struct row *ret_row)
+static bool find_process_of(const struct top *top, const struct sample *sample, struct row *ret_row)
 {
-	const struct snapshot *s = top->sample ? top->sample->snapshot : NULL;
-	const json_t *list = top->sample ? json_object_get(top->sample->pages[PAGE_NODE], "processes") : NULL;
+	const struct snapshot *s = sample->snapshot;
 	json_t *object;
 	size_t i;
 
-	json_array_foreach(list, i, object) {
+	json_array_foreach(json_object_get(sample->pages[PAGE_NODE], "processes"), i, object) {
 		if (json_integer_value(json_object_get(object, "pid")) != (json_int_t)top->process.pid ||
 		    !STRV_EQ(text_member(object, "first_seen"), top->process.first_seen) ||
 		    !STRV_EQ(text_member(object, "uuid"), top->process.uuid))
 			continue;
-		*ret_row = (struct row){ .object = object };
+		*ret_row = (struct row){ .sample = sample, .object = object };
 		for (uint32_t k = 0; s && k < s->processes_n && !ret_row->process; k++)
 			if (s->processes[k].id.pid == top->process.pid &&
 			    STRV_EQ(s->entities[s->processes[k].entity].id.uuid, top->process.uuid))
 				ret_row->process = &s->processes[k];
 		return true;
+	}
+	return false;
+}
+
+bool top_find_process(const struct top *top, struct row *ret_row)
+{
+	for (uint32_t i = 0; top->sample && i < sample_parts(top->sample); i++) {
+		const struct sample *part = sample_part(top->sample, i);
+
+		if (part && STRV_EQ(part->host, top->process.host) && find_process_of(top, part, ret_row))
+			return true;
 	}
 	return false;
 }

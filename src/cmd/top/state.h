@@ -35,6 +35,7 @@ struct chosen_process {
 	uint32_t pid;
 	uint64_t start_ticks; /* 0: not one of this machine's */
 	char first_seen[40], uuid[100], comm[64];
+	char host[HOST_NAME_TEXT]; /* ""; of several machines, which */
 };
 
 struct top {
@@ -44,11 +45,14 @@ struct top {
 	uint32_t back; /* samples before the newest; 0: that one is shown */
 	/* what is shown is of the agent's recording; a moment that is asked for, 0: none */
 	bool recorded;
+	double replay; /* all is of a recording, played so many times as fast as it was; 0: it is now */
 	int64_t asked_ns;
 	bool frozen; /* new ones are not shown */
 	int64_t now_real_ns, now_mono_ns; /* of this drawing */
 	int64_t period_ns;
 	unsigned scale;
+	bool several; /* machines */
+	char host[HOST_NAME_TEXT]; /* of these, the one that is shown; "": all */
 	enum mode mode;
 	enum tab tab;
 	bool bars; /* of GPUs: bars, with the processes below; else a table */
@@ -65,12 +69,20 @@ struct top {
 	int list_selected; /* of columns or signals */
 	struct chosen_process process;
 	int process_scroll;
+	bool stacks; /* of it, in place of its figures */
 	bool ends, save_text, save_svg, start_timeline;
 };
 
 /* What a screen begins with. */
 void top_init(struct top *top);
 void top_done(struct top *top);
+
+/* What is shown: of several machines all, or the chosen one; NULL: there is nothing of it. */
+const struct sample *top_shown(const struct top *top);
+/* How many tabs there are: the last is of several machines. */
+unsigned top_tabs(const struct top *top);
+/* Shows this machine alone; "": all. */
+void top_choose_host(struct top *top, const char *name);
 
 /* The table that is shown: of GPUs as bars, that of the processes below them. */
 enum tab top_table(const struct top *top);

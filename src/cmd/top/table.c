@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd/top/draw.h"
+#include "cmd/top/value.h"
 #include "view/names.h"
 #include "view/number.h"
 
@@ -16,9 +17,14 @@ struct layout {
 	int widths[TAB_COLUMNS_MAX];
 };
 
+/* Of a text that is always shown, half. */
 static int least_width(const struct column *column)
 {
-	return column->kind == KIND_TEXT ? MIN((int)column->width, (int)TEXT_LEAST) : (int)column->width;
+	int width = (int)column->width;
+
+	if (column->kind != KIND_TEXT)
+		return width;
+	return MIN(width, column->drop == 0 ? MAX(width / 2, (int)TEXT_LEAST) : (int)TEXT_LEAST);
 }
 
 static int row_width(const struct layout *layout, bool least)
@@ -69,9 +75,30 @@ static unsigned widest_text(const struct layout *layout)
 /* As in `ps`: what calls say of processes is shown only while calls are traced. */
 static bool is_meaningful(const struct top *top, const struct column *column)
 {
-	const struct trace_view *trace = top->sample->snapshot->trace;
+	const struct sample *shown = top_shown(top);
 
-	return !column->path || strncmp(column->path, "cuda.", 5) != 0 || (trace && trace->enabled);
+	if (!column->path || strncmp(column->path, "cuda.", 5) != 0)
+		return true;
+	for (uint32_t i = 0; i < sample_parts(shown); i++) {
+		const struct sample *part = sample_part(shown, i);
+
+		if (part && part->snapshot && part->snapshot->trace && part->snapshot->trace->enabled)
+			return true;
+	}
+	return false;
+}
+
+/* Of several machines, which one each row is of. */
+static void add_host(const struct top *top, struct layout *layout, unsigned all)
+{
+	if (!top->several || top->host[0] || top->rows_tab == TAB_HOSTS)
+		return;
+	for (unsigned i = 0; i < all; i++)
+		if (layout->columns[i].value == value_host) {
+			layout->which[0] = i;
+			layout->widths[0] = (int)layout->columns[i].width;
+			layout->n = 1;
+		}
 }
 
 /* Texts shrink first; what is wider than the screen even then goes. What is left over is the last text's. */
@@ -82,8 +109,10 @@ static void arrange(const struct top *top, int columns, struct layout *ret_layou
 	unsigned all, at;
 
 	layout.columns = tab_columns(top->rows_tab, &all);
-	for (unsigned i = 0; i < view->shown_n; i++) {
-		if (!is_meaningful(top, &layout.columns[view->shown[i]]))
+	add_host(top, &layout, all);
+	for (unsigned i = 0; i < view->shown_n && layout.n < TAB_COLUMNS_MAX; i++) {
+		if (!is_meaningful(top, &layout.columns[view->shown[i]]) ||
+		    (layout.n > 0 && layout.which[0] == view->shown[i]))
 			continue;
 		layout.which[layout.n] = view->shown[i];
 		layout.widths[layout.n++] = (int)layout.columns[view->shown[i]].width;
@@ -98,6 +127,19 @@ static void arrange(const struct top *top, int columns, struct layout *ret_layou
 			break;
 		}
 	*ret_layout = layout;
+}
+
+unsigned draw_column_at(const struct top *top, int columns, int column)
+{
+	struct layout layout;
+
+	arrange(top, columns, &layout);
+	for (unsigned i = 0; i < layout.n; i++) {
+		column -= layout.widths[i] + GAP;
+		if (column < 0)
+			return layout.which[i];
+	}
+	return TAB_COLUMNS_MAX;
 }
 
 /* The title of what decides the order says so, and in which direction. */
@@ -134,8 +176,7 @@ static void draw_heading(struct canvas *canvas, int row, const struct row *headi
 	canvas_textf(canvas, row, at, canvas->columns - at, ROLE_DIM, "(%" PRIu32 ")", heading->members);
 }
 
-static void draw_row(const struct top *top, struct canvas *canvas, int row, const struct layout *layout,
-		     const struct row *shown)
+static void draw_row(struct canvas *canvas, int row, const struct layout *layout, const struct row *shown)
 {
 	int at = 0;
 
@@ -147,7 +188,7 @@ static void draw_row(const struct top *top, struct canvas *canvas, int row, cons
 		const struct column *column = &layout->columns[layout->which[i]];
 		struct value value;
 
-		column_text(top->sample, shown, column, &value);
+		column_text(shown->sample, shown, column, &value);
 		if (column_is_right(column))
 			canvas_right(canvas, row, at, layout->widths[i], value.role, value.text);
 		else
@@ -165,7 +206,7 @@ static void draw_nothing(const struct top *top, struct canvas *canvas, int row, 
 
 	if (!top->sample)
 		return;
-	if ((top->back > 0 || top->recorded) && tabs[top->rows_tab].page != PAGE_NODE)
+	if (top->replay <= 0 && (top->back > 0 || top->recorded) && tabs[top->rows_tab].page != PAGE_NODE)
 		text = "Of earlier times, GPUs and processes alone are kept: L goes back to now.";
 	if (top->rows.all > 0) {
 		snprintf(mismatch, sizeof(mismatch),
@@ -207,7 +248,7 @@ void draw_table(struct top *top, struct canvas *canvas, int row, int rows)
 	if (top->table_rows > 0 && view->selected >= view->scroll + top->table_rows)
 		view->scroll = view->selected - top->table_rows + 1;
 	for (int i = 0; i < top->table_rows && view->scroll + i < (int)top->rows.n; i++) {
-		draw_row(top, canvas, row + 1 + i, &layout, &top->rows.list[view->scroll + i]);
+		draw_row(canvas, row + 1 + i, &layout, &top->rows.list[view->scroll + i]);
 		if (view->scroll + i == view->selected && view->selected_id)
 			canvas_reverse(canvas, row + 1 + i, 0, canvas->columns);
 	}
@@ -215,11 +256,14 @@ void draw_table(struct top *top, struct canvas *canvas, int row, int rows)
 
 void draw_topology(const struct top *top, struct canvas *canvas, int row, int rows)
 {
-	const struct snapshot *s = top->sample ? top->sample->snapshot : NULL;
+	const struct sample *shown = top_shown(top);
+	const struct snapshot *s = shown ? shown->snapshot : NULL;
 	int n = s ? (int)s->topology_n : 0;
 
 	if (n == 0) {
-		canvas_text(canvas, row, 0, canvas->columns, ROLE_DIM, tabs[TAB_TOPOLOGY].nothing);
+		canvas_text(canvas, row, 0, canvas->columns, ROLE_DIM,
+			    shown && shown->parts ? "Of one machine: H, and Enter on it." :
+						    tabs[TAB_TOPOLOGY].nothing);
 		return;
 	}
 	for (int k = 0; k < n; k++)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hashmap.h"
+#include "cmd/top/growth.h"
 #include "view/table_parts.h"
 #include "view/traced.h"
 
@@ -49,17 +50,24 @@ void trails_free(struct trails *trails)
 	free(trails);
 }
 
-void trail_key_of_entity(const struct entity *e, char ret_key[static TRAIL_KEY])
+void trail_key_of_entity(const struct sample *sample, const struct entity *e, char ret_key[static TRAIL_KEY])
 {
-	snprintf(ret_key, TRAIL_KEY, "%.100s", e->id.mig_uuid[0] ? e->id.mig_uuid : e->id.uuid);
+	snprintf(ret_key, TRAIL_KEY, "%s %.100s", sample->host,
+		 e->id.mig_uuid[0] ? e->id.mig_uuid : e->id.uuid);
 }
 
-void trail_key_of_process(const struct snapshot *s, const struct process *p, char ret_key[static TRAIL_KEY])
+void trail_key_of_process(const struct sample *sample, const struct process *p,
+			  char ret_key[static TRAIL_KEY])
 {
 	char device[TRAIL_KEY];
 
-	trail_key_of_entity(&s->entities[p->entity], device);
-	snprintf(ret_key, TRAIL_KEY, "%" PRIu32 " %" PRId64 " %.90s", p->id.pid, p->first_real_ns, device);
+	trail_key_of_entity(sample, &sample->snapshot->entities[p->entity], device);
+	snprintf(ret_key, TRAIL_KEY, "%" PRIu32 " %" PRId64 " %.165s", p->id.pid, p->first_real_ns, device);
+}
+
+void trail_key_of_host(const struct sample *sample, char ret_key[static TRAIL_KEY])
+{
+	snprintf(ret_key, TRAIL_KEY, "host %s", sample->host);
 }
 
 static struct trail *find_trail(const struct trails *trails, const char *key)
@@ -75,6 +83,11 @@ static struct trail *find_trail(const struct trails *trails, const char *key)
 const struct trail *trails_find(const struct trails *trails, const char *key)
 {
 	return find_trail(trails, key);
+}
+
+static const struct point *point_at(const struct trail *trail, size_t i)
+{
+	return &trail->points[(trail->first + i) % POINTS];
 }
 
 /* A place for one more; if all are taken, that of the longest unseen, unless this sample has it. */
@@ -108,6 +121,9 @@ static struct trail *take_trail(struct trails *trails, const char *key, int64_t 
 		snprintf(trail->key, sizeof(trail->key), "%s", key);
 		trail->hash = hash_bytes(key, strlen(key));
 	}
+	/* A machine that has said nothing new since has the same figures still. */
+	if (trail->n > 0 && point_at(trail, trail->n - 1)->mono_ns >= now_ns)
+		return NULL;
 	trail->seen_ns = now_ns;
 	return trail;
 }
@@ -135,14 +151,15 @@ static float share(const struct entity *e, enum gpu_metric part, enum gpu_metric
 	return (float)(a / b);
 }
 
-static void follow_entity(struct trails *trails, const struct entity *e, int64_t now_ns)
+static void follow_entity(struct trails *trails, const struct sample *sample, const struct entity *e)
 {
+	const int64_t now_ns = sample->mono_ns;
 	char key[TRAIL_KEY];
 	struct trail *trail;
 	struct point *point;
 	double v;
 
-	trail_key_of_entity(e, key);
+	trail_key_of_entity(sample, e, key);
 	trail = e->present && !e->stale ? take_trail(trails, key, now_ns) : NULL;
 	if (!trail)
 		return;
@@ -174,7 +191,7 @@ static void follow_process(struct trails *trails, const struct sample *sample, c
 	int64_t before_ns;
 	double total;
 
-	trail_key_of_process(s, p, key);
+	trail_key_of_process(sample, p, key);
 	trail = take_trail(trails, key, sample->mono_ns);
 	if (!trail)
 		return;
@@ -191,19 +208,42 @@ static void follow_process(struct trails *trails, const struct sample *sample, c
 		add_launches(trail, point, traced->v[TRACED_LAUNCHES], before_ns);
 }
 
-void trails_add(struct trails *trails, const struct sample *sample)
+static void follow_host(struct trails *trails, const struct sample *sample)
+{
+	const struct host *host = &sample->snapshot->host;
+	double total = host->v[HOST_MEMORY_TOTAL];
+	char key[TRAIL_KEY];
+	struct trail *trail;
+	struct point *point;
+
+	trail_key_of_host(sample, key);
+	trail = host->read ? take_trail(trails, key, sample->mono_ns) : NULL;
+	if (!trail)
+		return;
+	point = add_point(trail, sample->mono_ns);
+	point->v[TRAIL_UTILIZATION] = (float)growth_busy(sample);
+	if (presence_is(host->p[HOST_MEMORY_TOTAL]) && presence_is(host->p[HOST_MEMORY_AVAILABLE]) &&
+	    total > 0)
+		point->v[TRAIL_MEMORY] = (float)(1 - host->v[HOST_MEMORY_AVAILABLE] / total);
+}
+
+static void follow_part(struct trails *trails, const struct sample *sample)
 {
 	const struct snapshot *s = sample->snapshot;
 
+	if (s)
+		follow_host(trails, sample);
 	for (uint32_t i = 0; s && i < s->entities_n; i++)
-		follow_entity(trails, &s->entities[i], sample->mono_ns);
+		follow_entity(trails, sample, &s->entities[i]);
 	for (uint32_t i = 0; s && i < s->processes_n; i++)
 		follow_process(trails, sample, &s->processes[i]);
 }
 
-static const struct point *point_at(const struct trail *trail, size_t i)
+void trails_add(struct trails *trails, const struct sample *sample)
 {
-	return &trail->points[(trail->first + i) % POINTS];
+	for (uint32_t i = 0; i < sample_parts(sample); i++)
+		if (sample_part(sample, i))
+			follow_part(trails, sample_part(sample, i));
 }
 
 double trail_mean(const struct trail *trail, enum trail_figure figure, int64_t end_ns, int64_t window_ns,
@@ -230,6 +270,13 @@ double trail_mean(const struct trail *trail, enum trail_figure figure, int64_t e
 	    point_at(trail, at)->mono_ns - begin_ns < 5 * NSEC_PER_SEC)
 		return (double)point_at(trail, at)->v[figure];
 	return found > 0 ? sum / found : -1;
+}
+
+double trail_curve_value(const void *userdata, int i, int n)
+{
+	const struct trail_curve *curve = userdata;
+
+	return trail_mean(curve->trail, curve->figure, curve->end_ns, curve->window_ns, i, n);
 }
 
 double trail_highest(const struct trail *trail, enum trail_figure figure)

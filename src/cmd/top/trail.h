@@ -25,9 +25,12 @@ void trails_add(struct trails *trails, const struct sample *sample);
 
 /* What is known under a key; NULL: nothing. Valid until the next trails_add(). */
 struct trail;
-enum { TRAIL_KEY = 128 };
-void trail_key_of_entity(const struct entity *e, char ret_key[static TRAIL_KEY]);
-void trail_key_of_process(const struct snapshot *s, const struct process *p, char ret_key[static TRAIL_KEY]);
+enum { TRAIL_KEY = 224 };
+void trail_key_of_entity(const struct sample *sample, const struct entity *e, char ret_key[static TRAIL_KEY]);
+void trail_key_of_process(const struct sample *sample, const struct process *p,
+			  char ret_key[static TRAIL_KEY]);
+/* Of a machine: of the first two, what its processors do, and its memory. */
+void trail_key_of_host(const struct sample *sample, char ret_key[static TRAIL_KEY]);
 const struct trail *trails_find(const struct trails *trails, const char *key);
 
 /*
@@ -36,5 +39,12 @@ const struct trail *trails_find(const struct trails *trails, const char *key);
  */
 double trail_mean(const struct trail *trail, enum trail_figure figure, int64_t end_ns, int64_t window_ns,
 		  int i, int n);
+/* The means of a window, for sparkline_draw(). */
+struct trail_curve {
+	const struct trail *trail;
+	enum trail_figure figure;
+	int64_t end_ns, window_ns;
+};
+double trail_curve_value(const void *curve, int i, int n);
 /* The highest value of all that is known; negative: nothing is. */
 double trail_highest(const struct trail *trail, enum trail_figure figure);

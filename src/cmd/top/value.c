@@ -7,7 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/process_id.h"
 #include "base/text.h"
+#include "cmd/top/alert.h"
+#include "cmd/top/growth.h"
+#include "cmd/top/totals.h"
 #include "view/names.h"
 #include "view/shown.h"
 #include "view/table_parts.h"
@@ -60,18 +65,20 @@ void value_gpu_name(_unused_ const struct sample *sample, const struct row *row,
 		value_set(value, "%s", name + (strncmp(name, "NVIDIA ", 7) == 0 ? 7 : 0));
 }
 
+enum role value_severity_role(enum gpu_severity severity)
+{
+	return severity == GPU_WORKS ? ROLE_GOOD : severity == GPU_DOUBTFUL ? ROLE_WARN : ROLE_BAD;
+}
+
 void value_gpu_state(const struct sample *sample, const struct row *row, struct value *value)
 {
-	static const enum role roles[] = {
-		[GPU_WORKS] = ROLE_GOOD, [GPU_DOUBTFUL] = ROLE_WARN, [GPU_UNUSABLE] = ROLE_BAD
-	};
 	struct gpu_state state;
 
 	if (!row->entity)
 		return;
 	gpu_state(sample->snapshot, row->entity, &state);
 	value_set(value, "%s", state.word);
-	value->role = roles[state.severity];
+	value->role = value_severity_role(state.severity);
 }
 
 void value_throttled_by(_unused_ const struct sample *sample, const struct row *row, struct value *value)
@@ -185,6 +192,24 @@ void value_threads(const struct sample *sample, const struct row *row, struct va
 		set_number(value, (double)host->threads);
 }
 
+/* What it was started with; of other machines' processes, whose command line is not known, its name. */
+void value_command(const struct sample *sample, const struct row *row, struct value *value)
+{
+	const struct host_process *host = host_of(sample, row);
+
+	value_set(value, "%s", host && host->command[0] ? host->command : text_member(row->object, "comm"));
+}
+
+/* Since it was started, at the moment that is shown. */
+void value_age(const struct sample *sample, const struct row *row, struct value *value)
+{
+	const struct host_process *host = host_of(sample, row);
+	int64_t then_ns = clock_boot_ns() - (clock_mono_ns() - sample->mono_ns);
+
+	if (host)
+		set_number(value, (double)(then_ns - process_boot_ns(host->start_ticks)) * 1e-9);
+}
+
 void value_host_state(const struct sample *sample, const struct row *row, struct value *value)
 {
 	const struct host_process *host = host_of(sample, row);
@@ -251,4 +276,147 @@ void value_severity(_unused_ const struct sample *sample, const struct row *row,
 
 	value_set(value, "%s", word);
 	value->role = STRV_EQ(word, "critical") ? ROLE_BAD : STRV_EQ(word, "info") ? ROLE_DIM : ROLE_WARN;
+}
+
+/* ---- inference servers ---- */
+
+void value_server_state(_unused_ const struct sample *sample, const struct row *row, struct value *value)
+{
+	const char *word = text_member(row->object, "state");
+
+	value_set(value, "%s", word);
+	value->role = STRV_EQ(word, server_states[SERVER_STATE_READ].name) ? ROLE_GOOD : ROLE_WARN;
+}
+
+static void set_tokens(const struct sample *sample, const struct row *row, enum server_metric metric,
+		       struct value *value)
+{
+	const struct servers *servers = &sample->snapshot->servers;
+	json_int_t pid = json_integer_value(json_object_get(row->object, "pid"));
+
+	for (uint32_t i = 0; i < servers->n; i++) {
+		const struct inference_server *server = &servers->list[i];
+		double v = server->id.pid == pid ? growth_server(sample, server, metric) : -1;
+
+		if (v >= 0)
+			set_number(value, v);
+	}
+}
+
+void value_tokens_in(const struct sample *sample, const struct row *row, struct value *value)
+{
+	set_tokens(sample, row, SERVER_TOKENS_PROMPT, value);
+}
+
+void value_tokens_out(const struct sample *sample, const struct row *row, struct value *value)
+{
+	set_tokens(sample, row, SERVER_TOKENS_GENERATED, value);
+}
+
+/* ---- machines ---- */
+
+void value_host(const struct sample *sample, const struct row *row, struct value *value)
+{
+	value_set(value, "%s", row->host ? row->host->name : sample ? sample->host : "");
+}
+
+/* False: nothing is known of it. */
+static bool totals_of(const struct sample *sample, struct gpu_totals *totals)
+{
+	totals_init(totals);
+	if (!sample || !sample->snapshot)
+		return false;
+	totals_add(totals, sample->snapshot);
+	return true;
+}
+
+void value_worst_state(const struct sample *sample, const struct row *row, struct value *value)
+{
+	struct gpu_totals totals;
+
+	if (row->host && row->host->failure[0]) {
+		value_set(value, "no answer");
+		value->role = ROLE_BAD;
+	} else if (totals_of(sample, &totals)) {
+		value_set(value, "%s", totals.gpus > 0 ? totals.word : "no GPUs");
+		value->role = totals.gpus > 0 ? value_severity_role(totals.worst) : ROLE_WARN;
+	} else {
+		value_set(value, "asked ...");
+		value->role = ROLE_DIM;
+	}
+}
+
+void value_total_gpus(const struct sample *sample, _unused_ const struct row *row, struct value *value)
+{
+	struct gpu_totals totals;
+
+	if (totals_of(sample, &totals))
+		set_number(value, totals.gpus);
+}
+
+void value_total_processes(const struct sample *sample, _unused_ const struct row *row, struct value *value)
+{
+	struct gpu_totals totals;
+
+	if (totals_of(sample, &totals))
+		set_number(value, totals.processes);
+}
+
+void value_total_load(const struct sample *sample, _unused_ const struct row *row, struct value *value)
+{
+	struct gpu_totals totals;
+
+	if (totals_of(sample, &totals) && totals.load.n > 0)
+		set_number(value, totals.load.sum / totals.load.n);
+}
+
+void value_total_memory(const struct sample *sample, _unused_ const struct row *row, struct value *value)
+{
+	struct gpu_totals totals;
+
+	if (totals_of(sample, &totals) && totals.used.n > 0)
+		set_number(value, totals.used.sum);
+}
+
+void value_total_memory_of(const struct sample *sample, _unused_ const struct row *row, struct value *value)
+{
+	struct gpu_totals totals;
+
+	if (totals_of(sample, &totals) && totals.memory.n > 0)
+		set_number(value, totals.memory.sum);
+}
+
+void value_total_power(const struct sample *sample, _unused_ const struct row *row, struct value *value)
+{
+	struct gpu_totals totals;
+
+	if (totals_of(sample, &totals) && totals.power.n > 0)
+		set_number(value, totals.power.sum);
+}
+
+void value_total_heat(const struct sample *sample, _unused_ const struct row *row, struct value *value)
+{
+	struct gpu_totals totals;
+
+	if (totals_of(sample, &totals) && totals.heat.n > 0)
+		set_number(value, totals.heat.most);
+}
+
+void value_host_age(_unused_ const struct sample *sample, const struct row *row, struct value *value)
+{
+	if (row->host && row->host->age_ns >= 0)
+		set_number(value, (double)row->host->age_ns / (double)NSEC_PER_SEC);
+}
+
+void value_host_trouble(const struct sample *sample, const struct row *row, struct value *value)
+{
+	struct alert alert;
+
+	if (row->host && row->host->failure[0]) {
+		value_set(value, "%s", row->host->failure);
+		value->role = ROLE_BAD;
+	} else if (sample && sample->snapshot && alert_newest(sample, &alert)) {
+		value_set(value, "%s", alert.text);
+		value->role = alert.severe ? ROLE_BAD : ROLE_WARN;
+	}
 }

@@ -2,6 +2,7 @@
 #include "cmd/trace/cupti.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +15,14 @@
 #include "cmd/trace/kernels.h"
 #include "cmd/trace/plugin_place.h"
 #include "cmd/trace/request.h"
-#include "cubin/name.h"
 #include "cupti_socket/receive.h"
 #include "helper/spawn.h"
+#include "pipeline/measured.h"
+#include "pipeline/work_names.h"
 
 #define INJECTION_VARIABLE "CUDA_INJECTION64_PATH"
 
-enum { ALWAYS_MS = 1000, NAMES_MAX = 1 << 14, KERNELS_MAX = 1 << 16, WORKS_MAX = 1 << 17 };
-
-struct name {
-	char *symbol; /* as far as it has come */
-	char *name; /* demangled; NULL: not yet */
-	uint16_t have, size;
-};
+enum { ALWAYS_MS = 1000, NAMES_MAX = 1 << 14, KERNELS_MAX = 1 << 16 };
 
 struct kernel_sum {
 	uint32_t pid, name; /* name: of names, plus one; 0: none */
@@ -36,21 +32,14 @@ struct kernel_sum {
 	double seconds;
 };
 
-/* Until the events of its launch have come. */
-struct timed_work {
-	struct cupti_work work;
-	uint32_t pid, name; /* name: as in a sum */
-	char uuid[48];
-};
-
 struct trace_cupti {
 	struct plugin_place place;
 	struct cupti_receiver *receiver;
 	struct row_list ended; /* struct gpu_time, of connections that have ended */
-	struct row_list names, kernels;
-	struct hashmap name_by, kernel_by;
-	struct trace_timeline *timeline; /* NULL: there is none */
-	struct row_list works; /* struct timed_work, for the timeline */
+	struct work_names names;
+	struct row_list kernels;
+	struct hashmap kernel_by;
+	struct pipeline *pipeline; /* NULL: work is only added up */
 };
 
 /* ---- what is received ---- */
@@ -64,53 +53,11 @@ static uint64_t name_key(uint32_t pid, uint64_t name, const char *uuid)
 	return hash_bytes_secret(&key, sizeof(key));
 }
 
-static struct name *name_at(const struct trace_cupti *cupti, uint32_t index)
-{
-	return &((struct name *)cupti->names.list)[index];
-}
-
-/* Index plus one; 0: it was not told. */
-static uint32_t name_find(const struct trace_cupti *cupti, uint32_t pid, uint64_t name)
-{
-	uint32_t index;
-
-	return hashmap_get(&cupti->name_by, name_key(pid, name, NULL), &index) ? index + 1 : 0;
-}
-
-static struct name *name_new(struct trace_cupti *cupti, uint32_t pid, const struct cupti_name *told)
-{
-	struct name *name = row_list_add(&cupti->names);
-
-	if (!name)
-		return NULL;
-	name->size = told->size;
-	name->symbol = calloc(1, told->size + 1U);
-	if (!name->symbol ||
-	    hashmap_put(&cupti->name_by, name_key(pid, told->name, NULL), cupti->names.n - 1) < 0) {
-		free(name->symbol);
-		cupti->names.n--;
-		return NULL;
-	}
-	return name;
-}
-
-/* Parts come in order; what does not fit what has come is not taken. */
 static void on_name(uint32_t pid, const struct cupti_name *told, void *userdata)
 {
 	struct trace_cupti *cupti = userdata;
-	uint32_t found = name_find(cupti, pid, told->name);
-	struct name *name = NULL;
 
-	if (found)
-		name = name_at(cupti, found - 1);
-	else if (told->at == 0)
-		name = name_new(cupti, pid, told);
-	if (!name || name->name || told->at != name->have || (found && told->at == 0))
-		return;
-	if (name->have + told->n > name->size)
-		return;
-	memcpy(name->symbol + name->have, told->text, told->n);
-	name->have = (uint16_t)(name->have + told->n);
+	work_names_told(&cupti->names, pid, told);
 }
 
 static struct kernel_sum *kernel_of(struct trace_cupti *cupti, uint32_t pid, const char *uuid,
@@ -137,38 +84,28 @@ static struct kernel_sum *kernel_of(struct trace_cupti *cupti, uint32_t pid, con
 	return sum;
 }
 
-/* Those whose launches have come by now. */
-static void works_to_timeline(struct trace_cupti *cupti)
+/* Those whose launches have come by now. @times: of the connections; NULL: not known. */
+static void hand_on(struct trace_cupti *cupti, struct gpu_times *times)
 {
-	const struct timed_work *works = cupti->works.list;
+	const struct row_list *kept = cupti_receiver_kept(cupti->receiver);
+	_cleanup_(gpu_works_freep) struct gpu_works *works =
+		cupti->pipeline ? gpu_works_new(kept->n, times) : NULL;
 
-	for (uint32_t i = 0; cupti->timeline && i < cupti->works.n; i++)
-		trace_timeline_work(cupti->timeline, works[i].pid, works[i].uuid, &works[i].work,
-				    works[i].name ? name_at(cupti, works[i].name - 1)->symbol : "");
-	row_list_clear(&cupti->works);
-}
-
-static void work_keep(struct trace_cupti *cupti, uint32_t pid, const char *uuid,
-		      const struct cupti_work *work, uint32_t name)
-{
-	struct timed_work *kept;
-
-	if (cupti->works.n == WORKS_MAX)
-		works_to_timeline(cupti);
-	kept = row_list_add(&cupti->works);
-	if (!kept)
+	/* Without memory it stays; what then finds no room the receiver counts. */
+	if (!works)
 		return;
-	kept->pid = pid;
-	kept->name = name;
-	kept->work = *work;
-	snprintf(kept->uuid, sizeof(kept->uuid), "%.*s", (int)sizeof(kept->uuid) - 1, uuid);
+	if (kept->n > 0)
+		memcpy(works->list, kept->list, kept->n * sizeof(works->list[0]));
+	works->n = kept->n;
+	cupti_receiver_forget_kept(cupti->receiver);
+	pipeline_take_works(cupti->pipeline, works);
 }
 
 static void on_work(uint32_t pid, const char *uuid, const struct cupti_work *work, void *userdata)
 {
 	struct trace_cupti *cupti = userdata;
 	uint64_t ns = work->end_ns - work->start_ns;
-	uint32_t name = work->kind == CUPTI_KERNEL ? name_find(cupti, pid, work->name) : 0;
+	uint32_t name = work->kind == CUPTI_KERNEL ? work_names_find(&cupti->names, pid, work->name) : 0;
 	struct kernel_sum *sum = NULL;
 
 	if (work->kind == CUPTI_KERNEL || work->kind == CUPTI_GRAPH)
@@ -181,25 +118,64 @@ static void on_work(uint32_t pid, const char *uuid, const struct cupti_work *wor
 		sum->most_ns = MAX(sum->most_ns, ns);
 		sum->correlated += work->launch_ns != 0;
 	}
-	if (cupti->timeline)
-		work_keep(cupti, pid, uuid, work, name);
+	/* Before there is no room for more. */
+	if (cupti_receiver_kept(cupti->receiver)->n >= GPU_WORKS_PROCESS / 2)
+		hand_on(cupti, NULL);
 }
 
-int trace_cupti_to_timeline(struct trace_cupti *cupti, struct trace_timeline *timeline)
+void trace_cupti_to_pipeline(struct trace_cupti *cupti, struct pipeline *pipeline)
 {
-	int r = timeline && cupti ? trace_timeline_expect_work(timeline) : 0;
+	uint64_t dropped;
 
-	if (cupti)
-		cupti->timeline = r < 0 ? NULL : timeline;
-	return r;
+	if (!cupti)
+		return;
+	if (pipeline) {
+		cupti_receiver_keep(cupti->receiver);
+	} else if (cupti->pipeline) {
+		dropped = cupti_receiver_not_kept(cupti->receiver) +
+			  measured_dropped(pipeline_measured(cupti->pipeline));
+		if (dropped > 0)
+			fprintf(stderr,
+				"gpusonde %s: INCOMPLETE: of what was measured %" PRIu64
+				" records had no room\n",
+				trace_command_name(), dropped);
+	}
+	cupti->pipeline = pipeline;
+}
+
+static void time_row_add(struct row_list *rows, const struct gpu_time *row)
+{
+	struct gpu_time *copy = row_list_add(rows);
+
+	if (copy)
+		*copy = *row;
+}
+
+/* Of the connections that there are; those that have just ended are in it for the last time, and kept. */
+static void rows_now(struct trace_cupti *cupti, struct row_list *rows)
+{
+	const struct gpu_time *now;
+
+	cupti_receiver_rows(cupti->receiver, rows);
+	now = rows->list;
+	for (uint32_t i = 0; i < rows->n; i++)
+		if (now[i].gone)
+			time_row_add(&cupti->ended, &now[i]);
 }
 
 void trace_cupti_collect(struct trace_cupti *cupti)
 {
+	struct row_list rows = { .size = sizeof(struct gpu_time), .max = GPU_TIMES_MAX };
+	struct gpu_times *times;
+
 	if (!cupti)
 		return;
 	plugin_place_collect(&cupti->place);
-	works_to_timeline(cupti);
+	rows_now(cupti, &rows);
+	times = gpu_times_new(rows.list, rows.n);
+	hand_on(cupti, times);
+	gpu_times_unref(times);
+	row_list_done(&rows);
 }
 
 uint64_t trace_cupti_kernel(const struct trace_cupti *cupti, uint32_t pid, const char *uuid,
@@ -217,25 +193,9 @@ uint64_t trace_cupti_kernel(const struct trace_cupti *cupti, uint32_t pid, const
 
 /* ---- views ---- */
 
-/* Demangled when it is first shown. */
-static const char *shown_name(const struct trace_cupti *cupti, const struct kernel_sum *sum)
+static const char *shown_name(struct trace_cupti *cupti, const struct kernel_sum *sum)
 {
-	struct name *name = sum->name ? name_at(cupti, sum->name - 1) : NULL;
-	char *buf;
-
-	if (sum->kind == CUPTI_GRAPH)
-		return "(graphs as a whole)";
-	if (!name || !name->symbol)
-		return "";
-	if (name->name)
-		return name->name;
-	buf = malloc(KERNEL_NAME_MAX);
-	if (!buf)
-		return "";
-	kernel_name_demangle(name->symbol, buf, KERNEL_NAME_MAX);
-	name->name = strdup(buf);
-	free(buf);
-	return name->name ? name->name : "";
+	return sum->kind == CUPTI_GRAPH ? "(graphs as a whole)" : work_names_shown(&cupti->names, sum->name);
 }
 
 static int most_time_first(const void *a, const void *b)
@@ -245,28 +205,21 @@ static int most_time_first(const void *a, const void *b)
 	return (y->seconds > x->seconds) - (y->seconds < x->seconds);
 }
 
-static void time_row_add(struct row_list *rows, const struct gpu_time *row)
-{
-	struct gpu_time *copy = row_list_add(rows);
-
-	if (copy)
-		*copy = *row;
-}
-
-/* Those that have ended are kept. */
+/* With those that have ended. */
 static void rows_of(struct trace_cupti *cupti, struct row_list *rows)
 {
-	uint32_t kept = cupti->ended.n;
-	const struct gpu_time *now;
+	struct row_list now = { .size = sizeof(struct gpu_time), .max = GPU_TIMES_MAX };
+	const struct gpu_time *row;
 
 	trace_cupti_collect(cupti);
-	for (uint32_t i = 0; i < kept; i++)
+	rows_now(cupti, &now);
+	for (uint32_t i = 0; i < cupti->ended.n; i++)
 		time_row_add(rows, &((const struct gpu_time *)cupti->ended.list)[i]);
-	cupti_receiver_rows(cupti->receiver, rows);
-	now = rows->list;
-	for (uint32_t i = kept; i < rows->n; i++)
-		if (now[i].gone)
-			time_row_add(&cupti->ended, &now[i]);
+	row = now.list;
+	for (uint32_t i = 0; i < now.n; i++)
+		if (!row[i].gone)
+			time_row_add(rows, &row[i]);
+	row_list_done(&now);
 }
 
 /* To be given to view_done(). */
@@ -286,12 +239,11 @@ static int view_make(struct trace_cupti *cupti, const struct trace_kernels *trac
 		return -ENOMEM;
 	for (uint32_t i = 0; i < cupti->kernels.n; i++) {
 		const struct kernel_sum *sum = &((const struct kernel_sum *)cupti->kernels.list)[i];
-		const struct name *name = sum->name ? name_at(cupti, sum->name - 1) : NULL;
 
 		kernels[i] = (struct timed_kernel){ .pid = sum->pid,
 						    .uuid = sum->uuid,
 						    .name = shown_name(cupti, sum),
-						    .symbol = name && name->symbol ? name->symbol : "",
+						    .symbol = work_names_symbol(&cupti->names, sum->name),
 						    .count = sum->count,
 						    .seconds = sum->seconds,
 						    .least_ns = sum->least_ns,
@@ -364,8 +316,7 @@ static int trace_cupti_new(sd_event *event, struct trace_cupti **ret_cupti)
 		return r;
 	cupti->place.listener = -1;
 	cupti->ended = (struct row_list){ .size = sizeof(struct gpu_time), .max = GPU_TIMES_MAX };
-	cupti->names = (struct row_list){ .size = sizeof(struct name), .max = NAMES_MAX };
-	cupti->works = (struct row_list){ .size = sizeof(struct timed_work), .max = WORKS_MAX };
+	work_names_init(&cupti->names, NAMES_MAX);
 	cupti->kernels = (struct row_list){ .size = sizeof(struct kernel_sum), .max = KERNELS_MAX };
 	cupti->receiver = cupti_receiver_new(&wanted, &ops, cupti);
 	if (cupti->receiver)
@@ -401,17 +352,11 @@ void trace_cupti_free(struct trace_cupti *cupti)
 {
 	if (!cupti)
 		return;
-	for (uint32_t i = 0; i < cupti->names.n; i++) {
-		free(name_at(cupti, i)->symbol);
-		free(name_at(cupti, i)->name);
-	}
 	cupti_receiver_free(cupti->receiver);
 	plugin_place_close(&cupti->place);
 	row_list_done(&cupti->ended);
-	row_list_done(&cupti->names);
-	row_list_done(&cupti->works);
+	work_names_done(&cupti->names);
 	row_list_done(&cupti->kernels);
-	hashmap_done(&cupti->name_by);
 	hashmap_done(&cupti->kernel_by);
 	free(cupti);
 }

@@ -6,7 +6,7 @@
 
 #include "model/cupti_wire.h"
 #include "model/snapshot.h"
-#include "pipeline/timeline.h"
+#include "pipeline/pipeline.h"
 #include "view/gpu_time.h"
 #include "view/view.h"
 
@@ -21,9 +21,12 @@ int trace_cupti_start(sd_event *event, struct trace_cupti **ret_cupti);
 /* Takes what the plugin has sent; NULL is fine. */
 void trace_cupti_collect(struct trace_cupti *cupti);
 void trace_cupti_free(struct trace_cupti *cupti); /* the same */
-/* Work becomes slices of @timeline with each collection, once its launches have; NULL: no longer. -ENOMEM.
- * @cupti may be NULL. */
-int trace_cupti_to_timeline(struct trace_cupti *cupti, struct trace_timeline *timeline);
+/*
+ * Work is handed on to @pipeline, which has been told that there is some (pipeline_config.measured), with
+ * each collection, once its launches have come; NULL: no longer, and says what found no room. @cupti may be
+ * NULL.
+ */
+void trace_cupti_to_pipeline(struct trace_cupti *cupti, struct pipeline *pipeline);
 /* What was measured of a kernel, on a device; 0: nothing. */
 uint64_t trace_cupti_kernel(const struct trace_cupti *cupti, uint32_t pid, const char *uuid,
 			    const char *symbol, double *ret_seconds);

@@ -294,14 +294,16 @@ int trace_kernels_prepare(struct trace_kernels *k, const struct trace_cupti *cup
 	return r;
 }
 
-int trace_kernels_new(sd_event *event, const struct options *options, bool names, bool operators, bool nccl,
-		      struct trace_kernels **ret_kernels)
+int trace_kernels_new(sd_event *event, const struct options *options,
+		      const struct trace_kernels_config *config, struct trace_kernels **ret_kernels)
 {
 	_cleanup_(trace_kernels_freep) struct trace_kernels *k = calloc(1, sizeof(*k));
 	const struct pipeline_config pipeline = {
-		.name_kernels = names,
-		.operators = operators,
-		.nccl = nccl,
+		.name_kernels = config->names,
+		.operators = config->operators,
+		.nccl = config->nccl,
+		.measured = config->measured,
+		.measured_always = config->measured,
 		.keep_ended = true,
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 	};

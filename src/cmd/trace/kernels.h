@@ -22,9 +22,15 @@ enum {
 struct trace_kernels;
 struct trace_cupti;
 
-/* @names: kernels are named; @operators: of PyTorch are traced; @nccl: communicators are followed. */
-int trace_kernels_new(sd_event *event, const struct options *options, bool names, bool operators, bool nccl,
-		      struct trace_kernels **ret_kernels);
+struct trace_kernels_config {
+	bool names; /* kernels are named */
+	bool operators; /* of PyTorch are traced */
+	bool nccl; /* communicators are followed */
+	bool measured; /* CUPTI measures in the command */
+};
+
+int trace_kernels_new(sd_event *event, const struct options *options,
+		      const struct trace_kernels_config *config, struct trace_kernels **ret_kernels);
 void trace_kernels_free(struct trace_kernels *kernels); /* free the engine first */
 DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)
 

@@ -253,3 +253,20 @@ int trace_report_summary(struct trace_report *report, struct trace_engine *engin
 	ret_summary->rates = seconds > 0 ? report->rates : NULL;
 	return 0;
 }
+
+void trace_report_unmatched(void)
+{
+	const struct user_probes *user = library_user();
+	char text[USER_LIBRARY_MAX + USER_PATTERNS_MAX + 256];
+
+	for (unsigned i = 0; i < user->n; i++) {
+		if (probe_user_is_found(i))
+			continue;
+		snprintf(text, sizeof(text),
+			 "no function is traced for --probe %s:%s: no file that was mapped is this library "
+			 "and has such a function that can be probed; nm -D FILE prints a library's "
+			 "functions, gpusonde probes FILE with this --probe why one cannot be probed",
+			 user->at[i].library, user->at[i].patterns);
+		trace_message(text);
+	}
+}

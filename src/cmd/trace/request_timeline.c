@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/size.h"
 #include "base/text.h"
 #include "cmd/trace/request.h"
 
@@ -43,7 +44,7 @@ static bool parse_numbers(const struct invocation *inv, struct timeline_request 
 			  *const keep = inv->flag[FLAG_KEEP], *const last = inv->flag[FLAG_TIMELINE_LAST];
 	int64_t size;
 
-	if (bytes && (option_parse_size(bytes, &size) < 0 || size < ROTATE_BYTES_MIN))
+	if (bytes && (size_parse(bytes, &size) < 0 || size < ROTATE_BYTES_MIN))
 		return refuse_flag("--rotate-size", bytes, "a size of at least 1MiB, such as 256MiB");
 	if (bytes)
 		request->rotate_bytes = (uint64_t)size;

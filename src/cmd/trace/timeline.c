@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/raised.h"
+#include "pipeline/measured.h"
 #include "pipeline/stacks.h"
 
 enum { LAST_BYTES = 32 << 20, NAMES_SECONDS = 60 };
@@ -26,7 +27,8 @@ struct timeline_file {
 	const char *path; /* the command line's */
 	struct timeline_files_config files;
 	size_t stem; /* bytes of files.stem before a number */
-	bool last; /* only the newest part is written */
+	int64_t last_ns; /* only the newest part is written; 0: all */
+	int64_t unasked_ns; /* when it was written for what happened, last; 0: never */
 	unsigned dumps;
 	char asked[32]; /* why what is kept is to be written; "": it is not */
 	struct strbuf said;
@@ -58,12 +60,29 @@ void timeline_file_ask(struct timeline_file *file)
 	snprintf(file->asked, sizeof(file->asked), "a signal");
 }
 
+/* What happens again and again is not written again and again. */
+static void happened(struct timeline_file *file, const char *what)
+{
+	int64_t now_ns = clock_mono_ns();
+
+	if (file->last_ns == 0 || (file->unasked_ns && now_ns - file->unasked_ns < file->last_ns))
+		return;
+	file->unasked_ns = now_ns;
+	snprintf(file->asked, sizeof(file->asked), "%s", what);
+}
+
+void timeline_file_found(struct timeline_file *file, const char *finding)
+{
+	if (finding)
+		happened(file, finding);
+}
+
 static void on_xid(uint32_t code, void *userdata)
 {
-	struct timeline_file *file = userdata;
+	char what[sizeof("XID 4294967295")];
 
-	if (file->last)
-		snprintf(file->asked, sizeof(file->asked), "XID %" PRIu32, code);
+	snprintf(what, sizeof(what), "XID %" PRIu32, code);
+	happened(userdata, what);
 }
 
 /* @number 0: the file itself. */
@@ -164,7 +183,7 @@ static int end_files(struct timeline_file *file)
 	trace_recorder_stop(file->recorder);
 	if (!trace_recorder_wait(file->recorder, FINISH_NS))
 		r = -ETIMEDOUT;
-	if (r == 0 && file->last)
+	if (r == 0 && file->last_ns > 0)
 		r = dump(file, 0, "the end of tracing");
 	if (r == 0 && !trace_recorder_wait(file->recorder, FINISH_NS))
 		r = -ETIMEDOUT;
@@ -204,7 +223,7 @@ static int begin_output(struct timeline_file *file, const char *path)
 {
 	WITH_RIGHTS_OF_USER;
 
-	return file->last ? try_open(path) : trace_recorder_start(file->recorder, &file->files, true);
+	return file->last_ns > 0 ? try_open(path) : trace_recorder_start(file->recorder, &file->files, true);
 }
 
 static int name_files(struct timeline_file *file, const char *path)
@@ -215,6 +234,16 @@ static int name_files(struct timeline_file *file, const char *path)
 		return -ENAMETOOLONG;
 	memcpy(file->files.stem, path, file->stem);
 	return 0;
+}
+
+static int timeline_sinks_add(struct pipeline *pipeline, struct trace_timeline *timeline)
+{
+	struct measured *measured = pipeline_measured(pipeline);
+	int r = span_sinks_add(pipeline_span_sinks(pipeline), trace_timeline_spans(timeline));
+
+	if (r >= 0 && measured)
+		r = work_sinks_add(measured_sinks(measured), trace_timeline_works(timeline));
+	return r;
 }
 
 int timeline_file_new(const char *path, const struct timeline_request *request, struct trace_kernels *kernels,
@@ -235,7 +264,7 @@ int timeline_file_new(const char *path, const struct timeline_request *request, 
 		return -ENOMEM;
 	file->path = path;
 	file->kernels = kernels;
-	file->last = request->last_ns > 0;
+	file->last_ns = request->last_ns;
 	file->files = (struct timeline_files_config){
 		.format = request->format,
 		.folder = AT_FDCWD,
@@ -252,6 +281,9 @@ int timeline_file_new(const char *path, const struct timeline_request *request, 
 	if (r < 0)
 		return r;
 	trace_timeline_node(timeline_file_timeline(file), trace_kernels_node(kernels));
+	r = timeline_sinks_add(trace_kernels_pipeline(kernels), timeline_file_timeline(file));
+	if (r < 0)
+		return r;
 	*ret_file = TAKE_PTR(file);
 	return 0;
 }

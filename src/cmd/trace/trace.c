@@ -27,6 +27,7 @@
 #include "cmd/trace/exec_gate.h"
 #include "cmd/trace/findings.h"
 #include "cmd/trace/kernels.h"
+#include "cmd/trace/live.h"
 #include "cmd/trace/nccl.h"
 #include "cmd/trace/python.h"
 #include "cmd/trace/raw_sink.h"
@@ -51,9 +52,10 @@ struct tracing {
 	struct trace_blas *blas; /* the same */
 	struct trace_python_figures *python; /* NULL: calls only */
 	struct timeline_file *timeline; /* NULL: none is written */
-	struct live_analysis *analysis; /* NULL: of gpusonde trace */
+	struct live_analysis *analysis; /* NULL: nothing is analysed */
 	struct exec_gate *gate; /* of the command; NULL: none */
 	pid_t pid; /* traced process; 0: all */
+	struct window *window; /* of the live table; NULL: none */
 	struct trace_report report;
 	struct raw_sink raw; /* registered with --raw only */
 	struct event_sink ends; /* learns when the traced process has ended */
@@ -161,6 +163,8 @@ static int draw_operators(struct tracing *t, const struct table_options *options
 /* To standard error, or the output. */
 static int put_to(struct tracing *t, int to, const struct strbuf *text)
 {
+	if (t->window)
+		return window_draw(t->window, text);
 	if (to == STDERR_FILENO)
 		return (int)MIN(write_all(to, text->data, text->len), 0);
 	return put(t, text);
@@ -168,14 +172,16 @@ static int put_to(struct tracing *t, int to, const struct strbuf *text)
 
 static int draw(struct tracing *t, int to, double seconds)
 {
-	const struct table_options options = output_options(t->inv, to);
+	struct table_options options = output_options(t->inv, to);
 	struct trace_summary summary;
 	struct strbuf out;
 	int r;
 
 	strbuf_init(&out, 0);
-	if (seconds > 0 && isatty(to))
-		strbuf_adds(&out, "\033[H\033[J");
+	if (t->window) {
+		options.colour = true; /* as the terminal has them */
+		options.width = window_width(t->window);
+	}
 	r = trace_report_summary(&t->report, t->engine, seconds, &summary);
 	if (r == 0)
 		r = table_trace(&summary, &options, &out);
@@ -227,17 +233,25 @@ static void collect_kernels(struct tracing *t)
 		stack_sums_window(t->stacks, trace_kernels_view(t->kernels));
 }
 
+static void collect_findings(struct tracing *t)
+{
+	const char *new = trace_findings_collect(t->analysis, trace_kernels_node(t->kernels));
+
+	if (t->timeline)
+		timeline_file_found(t->timeline, new);
+}
+
 static void collect(struct tracing *t)
 {
 	trace_engine_collect(t->engine);
 	trace_report_store(&t->report, t->engine);
 	if (t->kernels)
 		collect_kernels(t);
+	trace_cupti_collect(t->cupti);
 	if (t->analysis)
-		trace_findings_collect(t->analysis, trace_kernels_node(t->kernels));
+		collect_findings(t);
 	if (t->nccl)
 		trace_nccl_collect(t->nccl);
-	trace_cupti_collect(t->cupti);
 	if (t->timeline)
 		timeline_file_collect(t->timeline);
 	if (t->python)
@@ -410,7 +424,7 @@ static int start_engine(struct tracing *t)
 		.libraries = { [PROBE_CUDA] = true,
 			       [PROBE_CUDART] = true,
 			       [PROBE_NCCL] = true,
-			       [PROBE_TORCH] = t->inv->flag[FLAG_TORCH] || t->analysis,
+			       [PROBE_TORCH] = t->inv->flag[FLAG_TORCH] || t->request.analyze,
 			       [PROBE_CUBLAS] = t->blas != NULL,
 			       [PROBE_CUBLASLT] = t->blas != NULL,
 			       [PROBE_CUDNN] = t->blas != NULL,
@@ -530,10 +544,13 @@ static int start_loop(struct tracing *t)
 
 static int start_kernels(struct tracing *t)
 {
-	bool names = t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE];
-	bool operators = t->inv->flag[FLAG_TORCH] || t->request.analyze;
-	bool communicators = t->inv->flag[FLAG_TIMELINE] || t->request.analyze;
-	int r = trace_kernels_new(t->event, &t->inv->options, names, operators, communicators, &t->kernels);
+	const struct trace_kernels_config config = {
+		.names = t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE],
+		.operators = t->inv->flag[FLAG_TORCH] || t->request.analyze,
+		.nccl = t->inv->flag[FLAG_TIMELINE] || t->request.analyze,
+		.measured = t->cupti,
+	};
+	int r = trace_kernels_new(t->event, &t->inv->options, &config, &t->kernels);
 
 	if (r == 0)
 		r = trace_kernels_prepare(t->kernels, t->cupti);
@@ -568,11 +585,6 @@ static int start_timeline(struct tracing *t)
 	const char *path = t->inv->flag[FLAG_TIMELINE];
 	int r = timeline_file_new(path, &t->request.timeline, t->kernels, &t->timeline);
 
-	if (r == 0)
-		r = span_sinks_add(pipeline_span_sinks(trace_kernels_pipeline(t->kernels)),
-				   trace_timeline_spans(timeline_file_timeline(t->timeline)));
-	if (r == 0)
-		r = trace_cupti_to_timeline(t->cupti, timeline_file_timeline(t->timeline));
 	if (r < 0)
 		fprintf(stderr, "gpusonde %s: cannot write %s: %s\n", trace_command_name(), path,
 			strerror(-r));
@@ -586,13 +598,18 @@ static int start_tracing(struct tracing *t)
 	if (t->inv->flag[FLAG_KERNELS] || t->inv->flag[FLAG_TIMELINE] || t->request.analyze ||
 	    (t->inv->flag[FLAG_TORCH] && !t->inv->flag[FLAG_RAW]))
 		r = start_kernels(t);
+	if (r >= 0 && t->kernels)
+		trace_cupti_to_pipeline(t->cupti, trace_kernels_pipeline(t->kernels));
 	if (r >= 0 && t->inv->flag[FLAG_TIMELINE])
 		r = start_timeline(t);
 	if (r >= 0 && (t->inv->flag[FLAG_STACKS] || t->inv->flag[FLAG_PYTHON] || t->request.analyze))
 		r = trace_stacks_new(t->event, t->request.stack_kinds, &t->stacks);
-	if (r >= 0 && t->request.analyze)
+	if (r >= 0 && (t->request.analyze || t->request.timeline.last_ns > 0))
 		r = trace_findings_start(trace_kernels_pipeline(t->kernels), t->stacks,
 					 t->inv->flag[FLAG_JOB], &t->analysis);
+	/* It only says when what is kept is to be written, by what is traced anyway. */
+	if (r >= 0 && t->analysis && !t->request.analyze)
+		live_analysis_limit(t->analysis);
 	if (r >= 0 && t->inv->flag[FLAG_BLAS])
 		r = trace_blas_new(&t->blas);
 	if (r >= 0 && t->inv->flag[FLAG_PYTHON])
@@ -626,26 +643,6 @@ static void put_status(struct tracing *t)
 	strbuf_done(&out);
 }
 
-/* Of the user's probes; often a misspelt one. */
-static void report_unmatched(void)
-{
-	const struct user_probes *user = library_user();
-	char text[USER_LIBRARY_MAX + USER_PATTERNS_MAX + 256];
-
-	for (unsigned i = 0; i < user->n; i++) {
-		if (probe_user_is_found(i))
-			continue;
-		snprintf(text, sizeof(text),
-			 "no function is traced for --probe %s:%s: no file that was mapped is this library "
-			 "and has "
-			 "such a function that can be probed; nm -D FILE prints a library's functions, "
-			 "gpusonde "
-			 "probes FILE with this --probe why one cannot be probed",
-			 user->at[i].library, user->at[i].patterns);
-		trace_message(text);
-	}
-}
-
 static int write_stacks(struct tracing *t)
 {
 	const char *path = t->inv->flag[FLAG_STACKS];
@@ -671,10 +668,10 @@ static int trace_finish(struct tracing *t)
 		trace_kernels_settle(t->kernels, t->engine);
 	collect(t);
 	wrote = t->inv->flag[FLAG_STACKS] ? write_stacks(t) : 0;
-	trace_cupti_to_timeline(t->cupti, NULL);
+	trace_cupti_to_pipeline(t->cupti, NULL);
 	if (t->timeline)
 		wrote = MIN(wrote, timeline_file_finish(t->timeline, t->inv->flag[FLAG_MERGE]));
-	report_unmatched();
+	trace_report_unmatched();
 	if (t->gate && exec_gate_holder_lost(t->gate))
 		fprintf(stderr,
 			"gpusonde %s: the process trace-holder was killed: the command could not run "
@@ -688,7 +685,7 @@ static int trace_finish(struct tracing *t)
 	if (t->failed == 0) {
 		int to = t->gate && !t->inv->flag[FLAG_OUTPUT] ? STDERR_FILENO : t->output;
 
-		if (t->analysis) {
+		if (t->request.analyze) {
 			r = put_findings(t, t->inv->flag[FLAG_JSON] ? t->output : to);
 			put_status(t);
 		} else if (t->inv->flag[FLAG_JSON])
@@ -738,7 +735,10 @@ static int run_tracing(struct tracing *t)
 	int r = start_tracing(t);
 
 	if (r >= 0) {
+		if (t->request.live && !t->request.series && !t->gate && t->output == STDOUT_FILENO)
+			t->window = live_window_open(t->event, t->inv);
 		sd_event_loop(t->event);
+		window_close(TAKE_PTR(t->window));
 		r = trace_finish(t);
 	}
 	exec_gate_free(TAKE_PTR(t->gate));

@@ -40,3 +40,5 @@ int trace_report_summary(struct trace_report *report, struct trace_engine *engin
 /* Only the figures of tracing itself, without calls and processes. */
 void trace_report_status(const struct trace_report *report, struct trace_engine *engine,
 			 struct trace_summary *ret_summary);
+/* Prints which of the user's probes match no function; often misspelt ones. */
+void trace_report_unmatched(void);

@@ -29,6 +29,8 @@ class Charts {
     constructor(root, app) {
         this.app = app;
         this.cursor = NaN;
+        /** What the address says. */
+        this.at = NaN;
         this.drawing = {};
         /** @type {Map<Element, Chart>} */
         this.charts = new Map();
@@ -49,6 +51,11 @@ class Charts {
         root.addEventListener("keydown", (event) => this.onKey(event));
     }
 
+    /** Of the moment in the address, if it is older than what was seen. */
+    get history() {
+        return this.app.moment.history ?? this.app.history;
+    }
+
     /** @param {string} id */
     toggle(id) {
         const { series } = chosen(this.app);
@@ -58,7 +65,7 @@ class Charts {
 
     /** @param {KeyboardEvent} event */
     onKey(event) {
-        const step = { ArrowLeft: -1000, ArrowRight: 1000 }[event.key], { history } = this.app;
+        const step = { ArrowLeft: -1000, ArrowRight: 1000 }[event.key], { history } = this;
         if (!step || event.target instanceof HTMLInputElement)
             return;
         const from = Number.isNaN(this.cursor) ? history.time(history.n - 1) : this.cursor;
@@ -71,7 +78,7 @@ class Charts {
      * @param {boolean} pinned
      */
     point(time, pinned) {
-        const { history, place } = this.app;
+        const { history } = this, { place } = this.app;
         this.cursor = Number.isNaN(time) ? chosen(this.app).at : time;
         if (pinned && !Number.isNaN(time))
             place.set({ at: new Date(history.time(history.nearest(time))).toISOString() }, true);
@@ -79,14 +86,15 @@ class Charts {
     }
 
     update() {
-        const gpus = this.app.data.get("gpus")?.gpus ?? [], want = chosen(this.app);
+        const gpus = (this.app.data.get("gpus") ?? this.app.data.live("gpus"))?.gpus ?? [], want = chosen(this.app);
         const shown = gpus.filter((/** @type {any} */ g) => want.gpu === "" || String(g.gpu) === want.gpu);
-        const layout = JSON.stringify([want.series, shown.map((/** @type {any} */ g) => g.uuid)]);
+        const layout = JSON.stringify([want.series, shown.map((/** @type {any} */ g) => g.uuid), this.app.moment.history && this.app.moment.at]);
         if (layout !== this.layout && shown.length)
             this.lay(shown, want.series);
         if (layout !== this.layout && shown.length)
             this.layout = layout;
-        this.cursor = Number.isNaN(this.cursor) ? want.at : this.cursor;
+        if (!Object.is(this.at, want.at))
+            this.at = this.cursor = want.at;
         this.spans.forEach((button, i) => button.setAttribute("aria-pressed", String(SPANS[i] === want.minutes)));
         this.boxes.forEach((button, i) => button.setAttribute("aria-pressed", String(want.series.includes(SERIES[i]?.id ?? ""))));
         this.draw();
@@ -104,7 +112,7 @@ class Charts {
         SERIES.forEach((series, i) => {
             if (!ids.includes(series.id))
                 return;
-            const charts = gpus.map((gpu) => new Chart(this.app.history, i, gpu.uuid, `GPU ${gpu.gpu}`, (time, pinned) => this.point(time, pinned)));
+            const charts = gpus.map((gpu) => new Chart(this.history, i, gpu.uuid, `GPU ${gpu.gpu}`, (time, pinned) => this.point(time, pinned)));
             for (const chart of charts) {
                 this.charts.set(chart.root, chart);
                 this.observer.observe(chart.root);
@@ -114,11 +122,11 @@ class Charts {
     }
 
     draw() {
-        const { history, data } = this.app, newest = history.time(history.n - 1), { minutes } = chosen(this.app);
+        const { history } = this, { data } = this.app, newest = history.time(history.n - 1), { minutes } = chosen(this.app);
         if (!history.n)
             return;
         const from = Math.max(newest - minutes * 60000, Math.min(history.time(history.first), newest - 60000));
-        const flags = (data.get("events")?.events ?? []).map((/** @type {any} */ e) => ({ time: Date.parse(e.time), xid: e.xid, uuid: e.uuid }));
+        const flags = (data.live("events")?.events ?? []).map((/** @type {any} */ e) => ({ time: Date.parse(e.time), xid: e.xid, uuid: e.uuid }));
         setText(this.when, Number.isNaN(this.cursor) ? "now" : new Date(this.cursor).toLocaleTimeString([], { hour12: false }));
         inSlices(this.drawing, [...this.seen], (element) => {
             const chart = this.charts.get(element);

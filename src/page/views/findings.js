@@ -24,22 +24,36 @@ function figure(name, value) {
 }
 
 /**
- * @param {any} f
+ * Those of now, the surest first.
+ * @param {any} page
+ * @returns {any[]}
  */
-function whose(f) {
-    return [f.node, f.pid && `process ${f.pid}`, f.device, f.subject, f.communicator && `communicator ${f.communicator}`].filter(Boolean).join(", ");
+export function active(page) {
+    return (page?.findings ?? []).filter((/** @type {any} */ f) => f.active).sort((/** @type {any} */ a, /** @type {any} */ b) => b.confidence - a.confidence);
+}
+
+/**
+ * @param {any} f
+ * @param {import("../data.js").Data} data where names are, as far as a view has them
+ */
+export function whose(f, data) {
+    const gpu = data.live("gpus")?.gpus.find((/** @type {any} */ g) => g.uuid === f.device);
+    const process = data.live("processes")?.processes.find((/** @type {any} */ p) => p.pid === f.pid);
+    return [f.node, f.pid && `process ${f.pid}${process ? ` (${process.comm})` : ""}`, gpu ? `GPU ${gpu.gpu}` : f.device,
+        f.subject, f.communicator && `communicator ${f.communicator}`].filter(Boolean).join(", ");
 }
 
 /**
  * @param {HTMLElement} card
  * @param {any} f
+ * @param {import("../data.js").Data} data
  */
-function update(card, f) {
+function update(card, f, data) {
     const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (card.querySelector(selector));
     card.className = `card finding ${f.active ? "warn" : "ended"}`;
     setText(find("h2 .name"), f.title);
     setText(find("h2 .state"), f.active ? "now" : "ended");
-    setText(find(".whose"), whose(f));
+    setText(find(".whose"), whose(f, data));
     setText(find(".remedy"), f.remedy);
     setText(find(".sure"), `Confidence ${percent(f.confidence)}${f.surer_with.length ? `; it would be surer with ${f.surer_with.join(", ")}` : ""}` +
         (f.timeline.begin ? `; since ${new Date(f.timeline.begin).toLocaleTimeString()}, for ${duration((f.timeline.end_ns - f.timeline.begin_ns) / 1e9)}` : ""));
@@ -64,7 +78,7 @@ export const findings = {
                 (f) => [f.finding, f.node, f.pid, f.device, f.subject, f.communicator, f.timeline.begin_ns].join(" "),
                 () => el("article", { class: "card finding" }, el("h2", {}, el("span", { class: "name" }), el("span", { class: "state" })),
                     el("p", { class: "whose dim" }), el("p", { class: "remedy" }), el("dl"), el("p", { class: "sure dim" })),
-                update);
+                (card, f) => update(card, f, app.data));
         };
     },
 };

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A card for each GPU. */
 import { el, keyed, setClass, setText } from "../dom.js";
-import { NONE, bytes, fixed, known, percent, rate, whole } from "../format.js";
+import { NONE, bytes, fixed, known, percent, rate, text, whole } from "../format.js";
+import { learn, user } from "../users.js";
+import { name } from "./workloads.js";
 
 /** Temperature from which a GPU is highlighted, as in "gpusonde gpus"; not an alarm. */
 const WARM_CELSIUS = 85;
 const GIB = 1024 ** 3;
+/** So many names of who uses a GPU are on its card. */
+const NAMES = 3;
+/** Of more processes the document is too long to be sent for the names of them on the cards. */
+const FEW = 500;
 
 /**
  * The word for its state, and its tone.
@@ -82,25 +88,59 @@ function makeCard(gpu) {
     return el("article", { class: "card", "aria-label": `GPU ${gpu.gpu}` },
         el("h2", {}, el("span", { class: "index" }, `GPU ${gpu.gpu}`), " ", el("span", { class: "name" }), " ", el("span", { class: "state" })),
         el("dl", {}, ...FIGURES.map((figure) => el("div", { title: figure.help },
-            el("dt", {}, figure.title), el("dd", {}), figure.ratio ? el("meter", { min: 0, max: 1, "aria-label": figure.title }) : ""))),
+            el("dt", {}, figure.title), el("dd", {}, el("span"), figure.ratio ? el("meter", { min: 0, max: 1, "aria-label": figure.title }) : "")))),
+        el("p", { class: "whose" }, "Used by: ", el("b")),
         el("p", { class: "throttle" }, "Slowed down by: ", el("span")),
         el("ul", { class: "warnings" }));
 }
 
-/** @param {HTMLElement} card @param {any} gpu */
-function updateCard(card, gpu) {
+/**
+ * The names of the containers, pods, jobs and units that use a GPU now, else of its processes and their users; those that use it most first.
+ * @param {any} gpu
+ * @param {any[]} workloads that use it
+ * @param {any[]} processes the same, where they are few enough to be there
+ */
+function users(gpu, workloads, processes) {
+    const found = workloads.length ? workloads : processes;
+    found.sort((/** @type {any} */ a, /** @type {any} */ b) => (b.utilization_ratio ?? 0) - (a.utilization_ratio ?? 0) || (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0));
+    const names = [...new Set(found.map(workloads.length ? name : (/** @type {any} */ p) => p.uid === null ? text(p.comm) : `${text(p.comm)} (${user(p.uid)})`))];
+    if (names.length)
+        return names.slice(0, NAMES).join(", ") + (names.length > NAMES ? ` and ${names.length - NAMES} more` : "");
+    return !known(gpu.processes_live) ? NONE : gpu.processes_live === 0 ? "nobody" : `${gpu.processes_live} ${gpu.processes_live === 1 ? "process" : "processes"} of no container or job`;
+}
+
+/** @param {any[]} rows */
+function byGpu(rows) {
+    /** @type {Map<string, any[]>} */
+    const found = new Map();
+    for (const row of rows) {
+        const list = found.get(row.uuid);
+        if (list)
+            list.push(row);
+        else
+            found.set(row.uuid, [row]);
+    }
+    return found;
+}
+
+/** @param {Map<string, any[]>} rows @param {any} gpu */
+const of = (rows, gpu) => rows.get(gpu.uuid) ?? [];
+
+/** @param {HTMLElement} card @param {any} gpu @param {string} by who uses it */
+function updateCard(card, gpu, by) {
     const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (card.querySelector(selector));
     const [word, tone] = state(gpu), [reasons, how] = throttle(gpu);
     setText(find(".name"), gpu.name.replace(/^NVIDIA /, ""));
     setText(find(".state"), word);
     setClass(find("h2 span:last-child"), `state ${tone}`);
     setClass(card, `card ${tone === "good" ? "" : tone}`);
+    setText(find(".whose b"), by);
     setText(find(".throttle span"), reasons);
     setClass(find(".throttle span"), how);
     const rows = find("dl").children;
     FIGURES.forEach((figure, i) => {
-        const row = /** @type {HTMLElement} */ (rows[i]);
-        const value = /** @type {HTMLElement} */ (row.children[1]), meter = /** @type {HTMLMeterElement | undefined} */ (row.children[2]);
+        const said = /** @type {HTMLElement} */ (rows[i]?.children[1]);
+        const value = /** @type {HTMLElement} */ (said.children[0]), meter = /** @type {HTMLMeterElement | undefined} */ (said.children[1]);
         setText(value, figure.text(gpu));
         setClass(value, figure.tone?.(gpu) ?? "");
         if (figure.ratio && meter) {
@@ -118,15 +158,20 @@ function updateCard(card, gpu) {
 export const gpus = {
     id: "gpus",
     title: "GPUs",
-    pages: [],
+    pages: ["processes"],
     create(root, app) {
         const cards = el("div", { class: "cards" });
         const none = el("p", { hidden: true }, "No GPUs.");
         root.append(cards, none);
         return () => {
-            const list = app.data.get("gpus")?.gpus ?? [];
+            const list = app.data.get("gpus")?.gpus ?? [], node = app.data.get("node")?.node, processes = app.data.get("processes")?.processes;
+            const few = list.reduce((/** @type {number} */ sum, /** @type {any} */ gpu) => sum + (gpu.processes_live ?? 0), 0) <= FEW;
+            if (list.length)
+                app.want(few ? ["processes"] : []);
+            learn(processes ?? [], () => app.refresh());
+            const workloads = byGpu((node?.workloads ?? []).filter((/** @type {any} */ w) => w.processes_live > 0)), running = byGpu(processes ?? []);
             none.hidden = list.length > 0 || !app.data.get("gpus");
-            keyed(cards, list, (gpu) => gpu.uuid, makeCard, updateCard);
+            keyed(cards, list, (gpu) => gpu.uuid, makeCard, (card, gpu) => updateCard(card, gpu, users(gpu, of(workloads, gpu), of(running, gpu))));
         };
     },
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What lies in files of its own: flame graph, timelines, reports. */
+/* What lies in files of its own: flame graph, snapshot, metrics, the report of all. */
 import { el } from "../dom.js";
 
 /** @type {import("../views.js").View} */
@@ -14,9 +14,9 @@ export const stacks = {
             el("a", { href: "api/v1/stacks?format=folded", download: "stacks.folded" }, "The same as folded text"),
             el("a", { href: "api/v1/snapshot", download: "snapshot.json" }, "Everything of this second as JSON"),
             el("a", { href: "metrics" }, "Metrics, as Prometheus reads them"),
+            el("a", { href: "api/v1/report", target: "_blank", rel: "noopener" }, "Report of the last 24 hours, where the agent records; of one container, pod or job: Containers and jobs"),
         ];
-        root.append(el("p", { class: "note" }, "Stacks are there where trace.stacks is on."), el("ul", { class: "links" }, ...links.map((link) => el("li", {}, link))),
-            el("p", { class: "dim" }, "Timelines are written on the machine: gpusonde record start, then Perfetto opens the file. A job's report: gpusonde report --job ID, of a recording."));
+        root.append(el("p", { class: "note" }, "Stacks are there where trace.stacks is on."), el("ul", { class: "links" }, ...links.map((link) => el("li", {}, link))));
         return () => {};
     },
 };

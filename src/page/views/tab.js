@@ -9,6 +9,7 @@ import { Table } from "../table.js";
  * @property {string} [name] where a tab has several
  * @property {import("../table.js").Column<any>[]} columns
  * @property {string} [sort]
+ * @property {string} [nothing]
  * @property {(row: any) => string} key
  * @property {(app: import("../app.js").App) => any[]} rows
  */

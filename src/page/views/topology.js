@@ -53,14 +53,15 @@ export const topology = {
         const update = links.create(root, app);
         let drawn = "";
         return () => {
-            const gpus = app.data.get("gpus")?.gpus ?? [], pairs = app.data.get("node")?.node.topology ?? [];
+            const pairs = app.data.get("node")?.node.topology ?? [], linked = new Set(pairs.flatMap((/** @type {any} */ p) => [p.a, p.b]));
+            const gpus = (app.data.get("gpus")?.gpus ?? []).filter((/** @type {any} */ g) => linked.has(g.gpu));
             const cells = matrix(gpus, pairs), is = JSON.stringify(cells);
             update();
             if (is === drawn)
                 return;
             drawn = is;
             const heads = gpus.map((/** @type {any} */ g) => el("th", { scope: "col" }, `GPU ${g.gpu}`));
-            table.replaceChildren(el("tr", {}, el("th", { scope: "col" }, ""), ...heads), ...cells.map((row, i) =>
+            table.replaceChildren(el("tr", {}, el("td"), ...heads), ...cells.map((row, i) =>
                 el("tr", {}, el("th", { scope: "row" }, `GPU ${gpus[i].gpu}`), ...row.map((link) => el("td", { class: link.startsWith("NV") ? "good" : "" }, link)))));
             const used = Object.entries(WORDS).filter(([word]) => pairs.some((/** @type {any} */ p) => p.link.startsWith(word)));
             setText(legend, used.map(([word, meaning]) => `${word}: ${meaning}`).join("; "));

@@ -125,11 +125,11 @@ static int thaw(_unused_ void **state)
 
 static void each_gets_every_event_once_in_order(_unused_ void **state)
 {
-	struct heard heard[EVENT_SINKS_MAX] = { 0 };
-	struct event_sink sinks[EVENT_SINKS_MAX], more;
+	struct heard heard[SINKS_MAX] = { 0 };
+	struct event_sink sinks[SINKS_MAX], more;
 	struct event_sinks list = { 0 };
 
-	for (unsigned i = 0; i < EVENT_SINKS_MAX; i++) {
+	for (unsigned i = 0; i < SINKS_MAX; i++) {
 		sinks[i] = event_sink_of(&heard[i], 0);
 		if (i == 1)
 			sinks[i].event = NULL; /* hears of ends and losses only */
@@ -143,7 +143,7 @@ static void each_gets_every_event_once_in_order(_unused_ void **state)
 	event_sinks_incomplete(&list, 1, 1, 1);
 	send_events(&list, 24, 30);
 	event_sinks_process_over(&list, 1, 1);
-	for (unsigned i = 0; i < EVENT_SINKS_MAX; i++) {
+	for (unsigned i = 0; i < SINKS_MAX; i++) {
 		bool events = i != 1;
 
 		assert_int_equal(heard[i].n, events ? 28 : 1);
@@ -291,6 +291,32 @@ static void spans_are_bounded_alike(_unused_ void **state)
 	assert_int_equal(all.n, 21);
 }
 
+/* The frozen clock says that each event took two seconds; the thread has computed for none. */
+static void a_thread_without_a_processor_costs_no_events(_unused_ void **state)
+{
+	struct heard waits = { .slow_ns = 2 * NSEC_PER_SEC }, computes = waits, slow = { 0 };
+	struct event_sink sinks[] = { event_sink_of(&waits, NSEC_PER_SEC),
+				      event_sink_of(&computes, NSEC_PER_SEC), event_sink_of(&slow, 1) };
+	struct event_sinks list = { 0 };
+
+	sinks[1].sink.computes = sinks[2].sink.computes = true;
+	for (size_t i = 0; i < ARRAY_SIZE(sinks); i++)
+		assert_int_equal(event_sinks_add(&list, &sinks[i]), 0);
+	event_sinks_turn(&list);
+	send_events(&list, 1, 10);
+	event_sinks_turn(&list);
+	send_events(&list, 11, 11);
+	assert_heard(&computes, 0, 1, 11);
+	assert_int_equal(sinks[1].sink.lost, 0);
+	assert_true(sinks[0].sink.lost > 0);
+	/* Its own time is longer than its limit. */
+	clock_freeze(false);
+	send_events(&list, 12, 12);
+	send_events(&list, 13, 13);
+	clock_freeze(true);
+	assert_true(sinks[2].sink.lost > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +326,7 @@ int main(void)
 		cmocka_unit_test(a_slow_sink_blocks_nobody),
 		cmocka_unit_test(a_call_that_hangs_is_paid_for),
 		cmocka_unit_test(spans_are_bounded_alike),
+		cmocka_unit_test(a_thread_without_a_processor_costs_no_events),
 	};
 
 	return cmocka_run_group_tests_name("sinks", tests, freeze, thaw);

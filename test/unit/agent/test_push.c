@@ -15,7 +15,7 @@ static sd_event *event;
 static struct model *model;
 static struct publisher *publisher;
 static struct push *push;
-static double up, sent, queued, torn, bytes; /* as of the newest snapshot; -1: absent */
+static double up, sent, queued, torn, bytes, lost; /* as of the newest snapshot; -1: absent */
 
 static int begin(void **state)
 {
@@ -37,15 +37,23 @@ static int end(void **state)
 	return 0;
 }
 
-static void start(const char *how, const char *key_file)
+static void start_kind(enum push_kind_id kind, const char *how, const char *key_file)
 {
 	char program[4096];
-	struct push_config config = { .program = program, .key_file = key_file, .interval_ns = NSEC_PER_SEC };
+	struct push_config config = { .program = program,
+				      .key = { .file = key_file, .variable = "API_KEY" },
+				      .interval_ns = NSEC_PER_SEC };
 
 	need_programs();
+	config.settings.kind = kind;
 	snprintf(program, sizeof(program), "%s/test/unit/agent/fake_push", test_build_root());
 	snprintf(config.settings.cluster, sizeof(config.settings.cluster), "%s", how);
 	assert_int_equal(push_new(event, model, &config, &push), 0);
+}
+
+static void start(const char *how, const char *key_file)
+{
+	start_kind(PUSH_ROWS, how, key_file);
 }
 
 static double figure(const struct snapshot *s, enum agent_metric metric)
@@ -62,11 +70,12 @@ static void turn(void)
 	snapshot->fresh = true; /* there are no GPUs here */
 	push_tick(push, snapshot);
 	assert_true(sd_event_run(event, 100000) >= 0);
-	up = figure(snapshot, AGENT_PUSH_UP);
-	sent = figure(snapshot, AGENT_PUSH_SENT);
-	queued = figure(snapshot, AGENT_PUSH_QUEUED);
-	torn = figure(snapshot, AGENT_PUSH_LOST_TORN);
-	bytes = figure(snapshot, AGENT_PUSH_QUEUE_BYTES);
+	up = figure(snapshot, AGENT_PUSH_UP_ROWS);
+	sent = figure(snapshot, AGENT_PUSH_SENT_ROWS);
+	queued = figure(snapshot, AGENT_PUSH_QUEUED_ROWS);
+	torn = figure(snapshot, AGENT_PUSH_LOST_TORN_ROWS);
+	bytes = figure(snapshot, AGENT_PUSH_QUEUE_BYTES_ROWS);
+	lost = figure(snapshot, AGENT_PUSH_LOST_UNKEPT_ROWS + PUSH_REMOTE_WRITE);
 	snapshot_unref(snapshot);
 }
 
@@ -119,6 +128,19 @@ static void whoever_lies_is_replaced(void **state)
 	}
 }
 
+static void what_a_process_takes_with_it_is_counted(void **state)
+{
+	int64_t until_ns = clock_mono_ns() + PATIENCE_NS;
+
+	(void)state;
+	start_kind(PUSH_REMOTE_WRITE, "ends", NULL);
+	do {
+		assert_true(clock_mono_ns() < until_ns);
+		turn();
+	} while (lost < 1);
+	assert_true(lost == 1);
+}
+
 static void write_key(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "w");
@@ -130,7 +152,8 @@ static void write_key(const char *path, const char *text)
 
 static void reads_the_key_again(void **state)
 {
-	char path[] = "/tmp/gpusonde-test-push-XXXXXX";
+	/* It is read once more when the push is freed. */
+	static char path[] = "/tmp/gpusonde-test-push-XXXXXX";
 	int fd = mkstemp(path);
 
 	(void)state;
@@ -153,7 +176,7 @@ static void reads_the_key_again(void **state)
 		turn();
 }
 
-static int configure(const char *yaml, struct push_config *config, char why[300])
+static int configure_kind(enum push_kind_id kind, const char *yaml, struct push_config *config, char why[300])
 {
 	static struct options options; /* what is configured borrows from it */
 	struct strbuf errors;
@@ -164,7 +187,12 @@ static int configure(const char *yaml, struct push_config *config, char why[300]
 	assert_int_equal(options_from_yaml(&options, "t.yaml", yaml, strlen(yaml), &errors), 0);
 	assert_string_equal(errors.data, "");
 	strbuf_done(&errors);
-	return push_configure(&options, config, why, 300);
+	return push_configure(&options, kind, config, why, 300);
+}
+
+static int configure(const char *yaml, struct push_config *config, char why[300])
+{
+	return configure_kind(PUSH_ROWS, yaml, config, why);
 }
 
 static void a_part_is_an_error(void **state)
@@ -210,13 +238,92 @@ static void addresses_are_looked_at(void **state)
 	assert_string_equal(config.settings.proxy, "");
 }
 
+static void remote_write_is_checked(void **state)
+{
+	static const char *const bad[] = {
+		"url: 'ftp://a'",
+		"url: 'http://a', protocol: '3.0'",
+		"url: 'http://a', labels: 'a'",
+		"url: 'http://a', labels: '=b'",
+		"url: 'http://a', labels: '0a=b'",
+		"url: 'http://a', labels: '__name__=b'",
+		"url: 'http://a', headers: 'X'",
+		"url: 'http://a', username: u",
+		"url: 'http://a', password_file: /p",
+		"url: 'http://a', username: u, password_file: /p, token_file: /t",
+		"url: 'http://a', certificate_file: /c",
+	};
+	static struct push_config config;
+	char why[300], yaml[300];
+
+	(void)state;
+	assert_int_equal(configure_kind(PUSH_REMOTE_WRITE, "push: {url: 'http://a'}", &config, why), -ENOENT);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		snprintf(yaml, sizeof(yaml), "remote_write: {%s}", bad[i]);
+		why[0] = '\0';
+		if (configure_kind(PUSH_REMOTE_WRITE, yaml, &config, why) != -EINVAL ||
+		    !strstr(why, "remote_write."))
+			fail_msg("%s: %s", bad[i], why);
+	}
+	assert_int_equal(
+		configure_kind(PUSH_REMOTE_WRITE,
+			       "remote_write: {url: 'https://a/api/', instance: i, labels: 'a=b,c=d=e', "
+			       "headers: 'X-Scope-OrgID=t', protocol: '2.0'}",
+			       &config, why),
+		0);
+	assert_string_equal(config.settings.url, "https://a/api/");
+	assert_string_equal(config.settings.labels, "job=gpusonde\ninstance=i\na=b\nc=d=e\n");
+	assert_string_equal(config.settings.headers, "X-Scope-OrgID: t\n");
+	assert_int_equal(config.settings.protocol, 2);
+	assert_int_equal(config.settings.kind, PUSH_REMOTE_WRITE);
+}
+
+/* What the question has, of files that a test writes. */
+static void passwords_and_tokens_become_headers(void **state)
+{
+	static struct push_question question;
+	char path[] = "/tmp/gpusonde-test-push-XXXXXX", error[300];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	write_key(path, "open sesame?\n");
+	push_key_read(&(struct push_key){ .file = path, .user = "Aladdin" }, &question, error, sizeof(error));
+	assert_int_equal(question.waits, 1); /* a blank */
+	write_key(path, "opensesame\n");
+	push_key_read(&(struct push_key){ .file = path, .user = "Aladdin" }, &question, error, sizeof(error));
+	assert_string_equal(question.key, "Basic QWxhZGRpbjpvcGVuc2VzYW1l");
+	push_key_read(&(struct push_key){ .file = path, .user = "A" }, &question, error, sizeof(error));
+	assert_string_equal(question.key, "Basic QTpvcGVuc2VzYW1l");
+	push_key_read(&(struct push_key){ .file = path, .user = "Al" }, &question, error, sizeof(error));
+	assert_string_equal(question.key, "Basic QWw6b3BlbnNlc2FtZQ==");
+	push_key_read(&(struct push_key){ .file = path, .scheme = "Bearer " }, &question, error,
+		      sizeof(error));
+	assert_string_equal(question.key, "Bearer opensesame");
+	assert_int_equal(question.waits, 0);
+	push_key_read(&(struct push_key){ .certificate_file = path }, &question, error, sizeof(error));
+	assert_string_equal(question.certificate, "opensesame");
+	unlink(path);
+	push_key_read(&(struct push_key){ .certificate_key_file = path }, &question, error, sizeof(error));
+	assert_int_equal(question.waits, 1);
+	assert_non_null(strstr(error, "cannot be read"));
+}
+
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(tells_what_it_is_told), TEST(bounds_errors),      TEST(whoever_lies_is_replaced),
-		TEST(reads_the_key_again),   TEST(a_part_is_an_error), TEST(addresses_are_looked_at),
+		TEST(tells_what_it_is_told),
+		TEST(bounds_errors),
+		TEST(whoever_lies_is_replaced),
+		TEST(reads_the_key_again),
+		TEST(a_part_is_an_error),
+		TEST(addresses_are_looked_at),
+		TEST(what_a_process_takes_with_it_is_counted),
+		TEST(remote_write_is_checked),
+		TEST(passwords_and_tokens_become_headers),
 	};
 
 	unsetenv("HTTPS_PROXY");

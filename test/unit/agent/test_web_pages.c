@@ -28,6 +28,9 @@ static struct {
 	atomic_uint rendered;
 	unsigned variant, version;
 	uint64_t exit_seq;
+	enum http_method method;
+	char who[ACCESS_NAME_MAX];
+	int64_t number;
 } t;
 
 static int short_page(const struct http_request *request, struct http_reply *reply, void *userdata)
@@ -39,6 +42,16 @@ static int short_page(const struct http_request *request, struct http_reply *rep
 	reply->status = 203;
 	reply->content_type = "text/x-short";
 	strbuf_adds(&reply->body, "short");
+	return 0;
+}
+
+static int control_page(const struct http_request *request, _unused_ struct http_reply *reply,
+			_unused_ void *userdata)
+{
+	atomic_fetch_add(&t.rendered, 1);
+	t.method = request->method;
+	t.number = request->numbers[1];
+	strcpy(t.who, request->who);
 	return 0;
 }
 
@@ -75,7 +88,11 @@ static const struct http_route routes[WEB_PAGES] = {
 	[PAGE_get_metrics] = { .path = "/metrics", .handle = long_page },
 	[PAGE_get_dcgm] = { .path = "/metrics/dcgm", .handle = failing_page },
 	[PAGE_get_trace] = { .path = "/api/v1/trace", .handle = costly_page },
-	[PAGE_post_release] = { .path = "/control/release", .local_only = true, .handle = short_page },
+	[PAGE_control_record] = { .path = "/control/record",
+				  .methods = HTTP_GET | HTTP_POST,
+				  .right = ACCESS_CONTROL,
+				  .handle = control_page },
+	[PAGE_post_release] = { .path = "/control/release", .right = ACCESS_LOCAL, .handle = short_page },
 };
 
 static int types(unsigned version, struct strbuf *out, _unused_ void *userdata)
@@ -181,6 +198,49 @@ static void refuses_every_other_number(_unused_ void **state)
 	assert_int_equal(ask(PAGE_get_index, 0, &body), 0);
 }
 
+static int post(enum web_page page, const char *who, struct strbuf *body)
+{
+	struct web_ask question = {
+		.question = WEB_PAGE, .page = (uint8_t)page, .posts = 1, .numbers = { 0, 7 }
+	};
+
+	snprintf(question.who, sizeof(question.who), "%s", who);
+	strbuf_reset(body);
+	return web_ask(&t.channel, &question, body);
+}
+
+/* Only where somebody may over the network, only that page, and not often. */
+static void has_the_agent_do_something(_unused_ void **state)
+{
+	_cleanup_(strbuf_done) struct strbuf body;
+	unsigned taken = 0;
+
+	strbuf_init(&body, 0);
+	assert_int_equal(post(PAGE_control_record, "alice", &body), -EACCES);
+	assert_int_equal(ask(PAGE_control_record, 0, &body), -EACCES);
+	web_pages_allow_control(t.pages, true);
+	assert_int_equal(post(PAGE_get_index, "alice", &body), -EACCES);
+	assert_int_equal(post(PAGE_post_release, "alice", &body), -EACCES);
+	assert_int_equal(ask(PAGE_post_release, 0, &body), -EACCES);
+	assert_int_equal(post(PAGE_control_record, "alice", &body), 0);
+	assert_int_equal(t.method, HTTP_POST);
+	assert_int_equal(t.number, 7);
+	assert_string_equal(t.who, "alice");
+	assert_int_equal(post(PAGE_control_record, "a\033[31m", &body), 0);
+	assert_string_equal(t.who, "?");
+	for (unsigned i = 0; i < 40; i++) {
+		assert_int_equal(post(PAGE_control_record, "bob", &body), 0);
+		taken += t.channel.answer.status == 200;
+	}
+	assert_in_range(taken, 8, 20); /* more than 8 after 6 seconds */
+	assert_int_equal(t.channel.answer.status, 429);
+	assert_int_equal(ask(PAGE_control_record, 0, &body), 0); /* looking is free */
+	assert_int_equal(t.channel.answer.status, 200);
+	assert_int_equal(t.method, HTTP_GET);
+	web_pages_allow_control(t.pages, false);
+	assert_int_equal(ask(PAGE_control_record, 0, &body), -EACCES);
+}
+
 static bool is_closed(int socket)
 {
 	struct pollfd p = { .fd = socket, .events = POLLIN };
@@ -276,6 +336,7 @@ int main(void)
 		CASE(answers_short_and_long),
 		CASE(answers_atop),
 		CASE(refuses_every_other_number),
+		CASE(has_the_agent_do_something),
 		CASE(closes_on_a_message_of_another_length),
 		CASE(who_does_not_read_gets_no_further_answer),
 		CASE(long_answers_lie_in_the_same_memory),

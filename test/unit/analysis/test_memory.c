@@ -92,6 +92,47 @@ static void nearly(void **state)
 	assert_true(confidence_of(JUMPS, 1, 60) == 0);
 }
 
+/* Two stacks allocate: one frees what it had, the other does not. More stacks than are kept come, too. */
+static void names_the_stack(void **state)
+{
+	static const struct analysis_place leaky[] = { { "remember", "train.py", 12 },
+						       { "main", "train.py", 3 } },
+					   fine[] = { { "forward", "model.py", 31 } };
+	struct stream s = stream_begin(0);
+	uint64_t grows, comes;
+	const struct analysis_finding *finding;
+
+	(void)state;
+	assert_int_equal(analysis_stack(s.analysis, 0, 1, leaky, 2, &grows), 0);
+	assert_int_equal(analysis_stack(s.analysis, 0, 2, fine, 1, &comes), 0);
+	for (unsigned i = 0; i < 60; i++) {
+		struct analysis_event event = { .kind = ANALYSIS_ALLOCATE,
+						.address = 0x2000,
+						.bytes = 1 << 28 };
+
+		event.stack = comes;
+		stream_add(&s, event, US);
+		event.address = 0x100000 + (uint64_t)i * 0x1000000;
+		event.bytes = 4 << 20;
+		event.stack = grows;
+		stream_add(&s, event, US);
+		event.address += 0x800000;
+		event.bytes = 512;
+		event.stack = 1000 + i; /* one more each time */
+		stream_add(&s, event, US);
+		stream_add(&s, (struct analysis_event){ .kind = ANALYSIS_FREE, .address = 0x2000 }, US);
+		stream_add(&s, (struct analysis_event){ .kind = ANALYSIS_STEP }, 1000 * MS);
+	}
+	finding = stream_finding(&s, FINDING_LEAK);
+	assert_non_null(finding);
+	assert_true(finding->stack == grows);
+	assert_non_null(finding->frames);
+	assert_string_equal(finding->frames->list[1].frame, "remember (train.py:12)");
+	assert_true(fabs(finding_get(finding, "rise_of_stack") - 29 * 4 * MIB) < 5 * MIB);
+	assert_true(finding_get(finding, "held_by_stack") >= finding_get(finding, "rise_of_stack"));
+	stream_end(&s);
+}
+
 /* What the allocator of PyTorch holds grows, in the memory that it has from the driver. */
 static void by_the_allocator(void **state)
 {
@@ -115,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grows),
+		cmocka_unit_test(names_the_stack),
 		cmocka_unit_test(nearly),
 		cmocka_unit_test(by_the_allocator),
 	};

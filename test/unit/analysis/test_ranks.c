@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stragglers: streams of collectives in which a rank is late, and some in which it nearly is. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/stream.h"
@@ -228,9 +229,82 @@ static void communicators_have_a_limit(void **state)
 	stream_end(&s);
 }
 
+static int compare(const void *one, const void *two)
+{
+	double a = *(const double *)one, b = *(const double *)two;
+
+	return (a > b) - (a < b);
+}
+
+static double median(double *values, unsigned n)
+{
+	qsort(values, n, sizeof(*values), compare);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/*
+ * NVIDIA's scores, computed here from the times themselves: relative: the least median of all ranks by
+ * this rank's; individual: the least median that this rank ever had by its newest. Each step ranks work by
+ * themselves for a time of chance, of which rank 5 takes ever more, or ever less; windows are of 100
+ * collectives.
+ */
+static void scores_are_what_is_defined(void **state)
+{
+	(void)state;
+	for (unsigned trial = 0; trial < 10; trial++) {
+		struct stream s = stream_begin(20000 * MS);
+		uint32_t name = stream_text(&s, "ncclAllReduce");
+		double own[RANKS][100], best[RANKS], now[RANKS], least = INFINITY, scale[RANKS];
+		uint64_t released = s.now_ns;
+		const struct analysis_finding *finding;
+
+		for (int rank = 0; rank < RANKS; rank++) {
+			best[rank] = INFINITY;
+			scale[rank] = 0.01 + 0.02 * stream_random(&s);
+		}
+		for (unsigned i = 0; i < 500; i++) {
+			uint64_t all = released;
+
+			for (int rank = 0; rank < RANKS; rank++) {
+				double seconds = (scale[rank] + (rank == 5 ? (trial % 2 ? 0.08 - 0.0001 * i :
+											  0.03 + 0.0001 * i) :
+									     0)) *
+						 (1 + 0.1 * stream_random(&s));
+				uint64_t at = released + (uint64_t)(seconds * (double)NSEC_PER_SEC);
+
+				own[rank][i % 100] = (double)(at - released) / (double)NSEC_PER_SEC;
+				collective(&s, name, rank, i + 1, 0, at);
+				all = MAX(all, at);
+			}
+			released = all;
+			if (i % 100 != 99)
+				continue;
+			/* The window ends: of the first collective nobody knows what was before. */
+			analysis_finish(s.analysis);
+			for (int rank = 0; rank < RANKS && i > 99; rank++) {
+				double sorted[100];
+
+				memcpy(sorted, own[rank], sizeof(sorted));
+				now[rank] = median(sorted, 100);
+				if (i < 499)
+					best[rank] = MIN(best[rank], now[rank]);
+			}
+		}
+		for (int rank = 0; rank < RANKS; rank++)
+			least = MIN(least, now[rank]);
+		finding = stream_finding(&s, FINDING_STRAGGLER);
+		assert_non_null(finding);
+		assert_true(fabs(finding_get(finding, "relative_score") - least / now[5]) < 1e-6);
+		assert_true(fabs(finding_get(finding, "individual_score") - MIN(best[5] / now[5], 1.0)) <
+			    1e-6);
+		stream_end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(scores_are_what_is_defined),
 		cmocka_unit_test(a_late_rank_is_found),
 		cmocka_unit_test(who_is_last_by_chance_is_none),
 		cmocka_unit_test(what_nearly_is_one_is_none),

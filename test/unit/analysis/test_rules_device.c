@@ -96,6 +96,8 @@ static void clocks_throttled(void **state)
 	f.reason = "applications_clocks_setting"; /* somebody wants it so */
 	assert_true(confidence_of(FINDING_CLOCKS_THROTTLED, &f, 25) == 0);
 	f.reason = "sw_power_cap";
+	f.clock = NAN; /* what it costs is not known */
+	assert_true(confidence_of(FINDING_CLOCKS_THROTTLED, &f, 25) == 0);
 	f.clock = 0.95; /* at its limit, as boards are under load */
 	assert_true(confidence_of(FINDING_CLOCKS_THROTTLED, &f, 25) == 0);
 	f.clock = 0.8;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rules of what steps spend their time with: each with a program that shows it and some that nearly do. */
 #include <math.h>
+#include <string.h>
 
 #include "analysis/stream.h"
 
@@ -17,6 +18,7 @@ struct program {
 	unsigned allocations, allocation_us; /* each allocated and freed */
 	unsigned other_us;
 	unsigned work_us; /* of the device, from the first launch on; 0: not told */
+	enum analysis_flag work_times;
 	double utilization; /* 0: not told */
 };
 
@@ -58,7 +60,10 @@ static void run(struct stream *s, const struct program *p, double windows)
 		if (p->work_us > 0)
 			stream_put(s,
 				   (struct analysis_event){
-					   .kind = ANALYSIS_WORK, .pid = s->pid, .device = s->device },
+					   .kind = ANALYSIS_WORK,
+					   .flags = p->work_times,
+					   .pid = s->pid,
+					   .device = s->device },
 				   work_ns, work_ns + p->work_us * US);
 	}
 }
@@ -232,10 +237,74 @@ static void loads_a_model(void **state)
 	stream_end(&s);
 }
 
+/* One launch after the other, so that there are no steps: what the device does is known by its work. */
+static void launch_bound_without_steps(void **state)
+{
+	(void)state;
+	for (unsigned percent = 10; percent <= 90; percent += 80) {
+		struct stream s = stream_begin(WINDOW_NS);
+		const struct analysis_finding *finding;
+
+		for (unsigned i = 0; i < 250000; i++) {
+			uint64_t begin_ns = s.now_ns;
+
+			if (i % 100000 == 0) /* of others' */
+				stream_counter(&s, ANALYSIS_COUNTER_UTILIZATION, 0.95);
+			repeat(&s, ANALYSIS_LAUNCH, "gemm", 1, 6, 4096);
+			s.now_ns += 4 * US;
+			stream_put(&s,
+				   (struct analysis_event){ .kind = ANALYSIS_WORK,
+							    .flags = ANALYSIS_TRUE,
+							    .pid = s.pid,
+							    .device = s.device },
+				   begin_ns, begin_ns + percent * US / 10);
+		}
+		finding = stream_finding(&s, FINDING_LAUNCH_BOUND);
+		assert_int_equal(finding != NULL, percent == 10);
+		if (finding)
+			assert_float_equal(finding_get(finding, "device_idle_share"), 0.9, 1e-3);
+		stream_end(&s);
+	}
+}
+
+/* By which times of the device's work it was judged is said. */
+static void measured_or_estimated(void **state)
+{
+	struct program p = { .launches = 1000,
+			     .launch_us = 6,
+			     .threads = 4096,
+			     .waits = 1,
+			     .wait_us = 100,
+			     .other_us = 3900,
+			     .work_us = 4000,
+			     .work_times = ANALYSIS_TRUE };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct stream s = stream_begin(WINDOW_NS);
+		const struct analysis_finding *finding;
+		double share = 0;
+
+		run(&s, &p, 2.5);
+		finding = stream_finding(&s, FINDING_LAUNCH_BOUND);
+		assert_non_null(finding);
+		for (uint32_t k = 0; k < finding->values_n; k++)
+			if (strcmp(finding->values[k].name, "work_measured_share") == 0)
+				share = finding->values[k].value;
+		assert_float_equal(share, p.work_times == ANALYSIS_TRUE ? 1 : 0, 1e-9);
+		assert_int_equal(finding->without >> EVIDENCE_TRUE_TIMES & 1,
+				 p.work_times != ANALYSIS_TRUE);
+		stream_end(&s);
+		p.work_times = ANALYSIS_ESTIMATED;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_to_say),   cmocka_unit_test(launch_bound),
+		cmocka_unit_test(launch_bound_without_steps),
+		cmocka_unit_test(measured_or_estimated),
 		cmocka_unit_test(sync_in_loop),     cmocka_unit_test(data_starvation),
 		cmocka_unit_test(data_begins),      cmocka_unit_test(data_in_time),
 		cmocka_unit_test(allocator_thrash), cmocka_unit_test(loads_a_model),

@@ -141,6 +141,25 @@ static void no_steps(void **state)
 	stream_end(&s);
 }
 
+/* Launch after launch is no step; wait after wait is one, whatever is between. */
+static void the_same_call_again_and_again(void **state)
+{
+	struct stream s = stream_begin(1000 * MS);
+	uint32_t n;
+
+	(void)state;
+	for (unsigned i = 0; i < 5000; i++)
+		add(&s, ANALYSIS_LAUNCH, "a", 0, 10 * US);
+	analysis_steps(s.analysis, &n);
+	assert_int_equal(n, 0);
+	for (unsigned i = 0; i < 500; i++) {
+		add(&s, ANALYSIS_LAUNCH, "a", 0, 10 * US);
+		add(&s, ANALYSIS_SYNC, "cudaStreamSynchronize", 0, 10 * US);
+	}
+	assert_int_equal(only_steps(&s)->calls, 1);
+	stream_end(&s);
+}
+
 /* A wait for the device while that works at a collective is a wait for others. */
 static void waits_for_others(void **state)
 {
@@ -240,6 +259,7 @@ int main(void)
 		cmocka_unit_test(finds_steps_without_collectives),
 		cmocka_unit_test(believes_marks),
 		cmocka_unit_test(no_steps),
+		cmocka_unit_test(the_same_call_again_and_again),
 		cmocka_unit_test(waits_for_others),
 		cmocka_unit_test(many_calls),
 		cmocka_unit_test(becomes_slower),

@@ -70,6 +70,21 @@ static void limit_is_exact_and_sticky(_unused_ void **state)
 	assert_string_equal(sb.data, "1234");
 }
 
+static void is_truncated(_unused_ void **state)
+{
+	_cleanup_(strbuf_done) struct strbuf sb;
+
+	strbuf_init(&sb, 0);
+	strbuf_truncate(&sb, 0);
+	strbuf_adds(&sb, "1234");
+	strbuf_truncate(&sb, 4);
+	assert_string_equal(sb.data, "1234");
+	strbuf_truncate(&sb, 2);
+	assert_string_equal(sb.data, "12");
+	strbuf_addc(&sb, 'x');
+	assert_string_equal(sb.data, "12x");
+}
+
 static void keeps_memory_on_reset(_unused_ void **state)
 {
 	_cleanup_(strbuf_done) struct strbuf sb;
@@ -115,9 +130,13 @@ static void wraps_between_words(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(starts_empty_without_memory),  cmocka_unit_test(appends_every_kind),
-		cmocka_unit_test(formats_longer_than_its_room), cmocka_unit_test(limit_is_exact_and_sticky),
-		cmocka_unit_test(keeps_memory_on_reset),        cmocka_unit_test(take_hands_over_or_refuses),
+		cmocka_unit_test(starts_empty_without_memory),
+		cmocka_unit_test(appends_every_kind),
+		cmocka_unit_test(formats_longer_than_its_room),
+		cmocka_unit_test(limit_is_exact_and_sticky),
+		cmocka_unit_test(is_truncated),
+		cmocka_unit_test(keeps_memory_on_reset),
+		cmocka_unit_test(take_hands_over_or_refuses),
 		cmocka_unit_test(wraps_between_words),
 	};
 

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
 #include "base/moment.h"
 #include "cmd/recording/document.h"
+#include "cmd/recording/replay_serve.h"
 #include "cmd/recording/report.h"
 #include "view/fixture.h"
 #include "view/json.h"
@@ -45,6 +47,37 @@ static void test_moments(_unused_ void **state)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_true(moment_parse(bad[i], 1769903940 * SECOND, &ns) < 0);
+}
+
+/* ---- pages of a replay ---- */
+
+static void check_text(void (*change)(const struct strbuf *page, int64_t real_ns, struct strbuf *out),
+		       const char *text, const char *wanted)
+{
+	struct strbuf page, out;
+
+	strbuf_init(&page, 0);
+	strbuf_init(&out, 0);
+	strbuf_adds(&page, text);
+	change(&page, 1769903940 * SECOND + 5000000, &out);
+	assert_string_equal(out.data, wanted);
+	strbuf_done(&page);
+	strbuf_done(&out);
+}
+
+static void test_samples_have_the_time_of_a_replay(_unused_ void **state)
+{
+	check_text(replay_stamp, "# HELP a A.\n# TYPE a gauge\na{b=\"#\"} 1\n\na 2e9\n",
+		   "# HELP a A.\n# TYPE a gauge\na{b=\"#\"} 1 1769903940005\n\na 2e9 1769903940005\n");
+	check_text(replay_stamp, "a 1", "a 1 1769903940005\n");
+	check_text(replay_stamp, "", "");
+}
+
+static void test_documents_say_that_they_are_of_a_replay(_unused_ void **state)
+{
+	check_text(replay_mark, "{\"a\":{}}\n", "{\"replay\":\"2026-01-31T23:59:00.005Z\",\"a\":{}}\n");
+	check_text(replay_mark, "{}\n", "{\"replay\":\"2026-01-31T23:59:00.005Z\"}\n");
+	check_text(replay_mark, "", "");
 }
 
 /* ---- documents ---- */
@@ -186,6 +219,160 @@ static void test_only_who_is_selected(_unused_ void **state)
 	assert_true(account_selects(account));
 	account_free(account);
 	fixture_free(s);
+}
+
+/* ---- whose it was ---- */
+
+enum { OWN_PODS = 3 };
+
+/* Each has a bit of its own, so a sum says whose it is of; the exited one comes by its exit record alone. */
+static const struct {
+	enum workload_kind kind;
+	const char *id;
+	uint32_t pod; /* number of its owner plus 1 */
+	const char *job;
+	bool claimed, exited;
+	uint32_t uid;
+} own[] = {
+	{ WORKLOAD_CONTAINER, "aaaaaaaaaaaa01", 1, NULL, false, false, 1000 },
+	{ WORKLOAD_CONTAINER, "aaaaaaaaaaaa02", 2, NULL, false, false, 1000 },
+	{ WORKLOAD_CONTAINER, "bbbbbbbbbbbb03", 3, NULL, false, false, 1000 },
+	{ WORKLOAD_JOB, "42", 0, "42", false, false, 1007 },
+	{ WORKLOAD_JOB, "42", 0, "42", false, true, 1007 },
+	{ WORKLOAD_JOB, "43", 0, "43", false, true, 1007 },
+	{ WORKLOAD_NONE, "", 0, "42", true, false, 1000 },
+	{ WORKLOAD_NONE, "", 0, NULL, false, true, 1007 },
+};
+
+static void add_own_process(struct snapshot *s, unsigned i)
+{
+	struct process *p = own[i].exited ? &s->exited[s->exited_n++] : &s->processes[s->processes_n++];
+	struct workload *w = &s->workloads[i];
+
+	*p = (struct process){ .id = { .pid = 100 + i, .start_ticks = 7 },
+			       .uid = own[i].uid,
+			       .workload = own[i].kind == WORKLOAD_NONE ? READING_NONE : (uint16_t)i,
+			       .job = own[i].job ? i : JOB_NONE,
+			       .exited = own[i].exited };
+	p->p[PROCESS_BUSY] = p->p[PROCESS_ENERGY] = p->p[PROCESS_MEMORY] = PRESENCE_PRESENT;
+	p->v[PROCESS_MEMORY] = (double)(1u << i);
+	*w = (struct workload){ .kind = own[i].kind, .job = JOB_NONE, .uid = UINT32_MAX };
+	strcpy(w->id, own[i].id);
+	s->jobs[i] = (struct job){ .claimed = own[i].claimed };
+	strcpy(s->jobs[i].id, own[i].job ? own[i].job : "");
+}
+
+/* Names of containers come later, as those of kubelet do. */
+static void name_own(struct snapshot *s, const struct owner owners[static OWN_PODS])
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(own); i++)
+		if (own[i].pod > 0)
+			s->workloads[i].owner = &owners[own[i].pod - 1];
+}
+
+static struct snapshot *own_snapshot(void)
+{
+	struct snapshot *s = fixture_small();
+
+	free(s->processes);
+	free(s->exited);
+	free(s->workloads);
+	free(s->jobs);
+	s->processes = calloc(ARRAY_SIZE(own), sizeof(*s->processes));
+	s->exited = calloc(ARRAY_SIZE(own), sizeof(*s->exited));
+	s->workloads = calloc(ARRAY_SIZE(own), sizeof(*s->workloads));
+	s->jobs = calloc(ARRAY_SIZE(own), sizeof(*s->jobs));
+	s->processes_n = s->exited_n = s->allocated_n = 0;
+	s->workloads_n = s->jobs_n = ARRAY_SIZE(own);
+	for (unsigned i = 0; i < ARRAY_SIZE(own); i++)
+		add_own_process(s, i);
+	return s;
+}
+
+/* What runs does half of it before its name is known. */
+static void do_half(struct snapshot *s)
+{
+	later(s, 1);
+	for (uint32_t i = 0; i < s->processes_n; i++) {
+		s->processes[i].v[PROCESS_BUSY] += (1u << (s->processes[i].id.pid - 100)) / 2.0;
+		s->processes[i].v[PROCESS_ENERGY] += 1u << (s->processes[i].id.pid - 100);
+	}
+}
+
+static void end_exited(struct snapshot *s, uint32_t exited)
+{
+	s->exited_n = exited;
+	for (uint32_t i = 0; i < exited; i++) {
+		s->exited[i].v[PROCESS_BUSY] = 1u << (s->exited[i].id.pid - 100);
+		s->exited[i].v[PROCESS_ENERGY] = 2u << (s->exited[i].id.pid - 100);
+	}
+}
+
+static void check_own(const struct selection *selection, unsigned wanted)
+{
+	static const struct owner owners[OWN_PODS] = {
+		{ .namespace = "ml", .pod = "train-0", .container = "main" },
+		{ .namespace = "ml", .pod = "train-1", .container = "side" },
+		{ .namespace = "dev", .pod = "train-0", .container = "main" },
+	};
+	struct account *account = new_account(selection);
+	struct snapshot *s = own_snapshot();
+	uint32_t exited = s->exited_n;
+	double busy = 0, energy = 0, peak = 0;
+	unsigned processes = 0, ended = 0, ends = 0;
+
+	s->exited_n = 0;
+	account_add(account, s, SECOND);
+	do_half(s);
+	account_add(account, s, SECOND);
+	name_own(s, owners);
+	do_half(s);
+	end_exited(s, exited);
+	account_add(account, s, SECOND);
+	account_finish(account);
+	for (uint32_t i = 0; i < account->who_n; i++) {
+		busy += account->who[i].busy.value;
+		energy += account->who[i].energy.value;
+		peak = MAX(peak, account->who[i].memory_peak.value);
+		processes += account->who[i].processes;
+		ended += account->who[i].ended;
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(own); i++)
+		ends += own[i].exited && (wanted & 1u << i);
+	assert_int_equal((unsigned)busy, wanted);
+	assert_int_equal((unsigned)energy, 2 * wanted);
+	assert_int_equal(processes, __builtin_popcount(wanted));
+	assert_int_equal(ended, ends);
+	assert_true(wanted == 0 ? peak == 0 : peak <= wanted && 2 * peak > wanted);
+	account_free(account);
+	fixture_free(s);
+}
+
+static void test_whose_it_was(_unused_ void **state)
+{
+	static const struct {
+		struct selection selection;
+		unsigned wanted;
+	} cases[] = {
+		{ { .uid = UINT32_MAX }, 0xff },
+		{ { .container = "aaaaaaaaaaaa01", .uid = UINT32_MAX }, 0x01 },
+		{ { .container = "aaaaaaaaaaaa", .uid = UINT32_MAX }, 0x03 },
+		{ { .container = "aaaaaaaaaaa", .uid = UINT32_MAX }, 0 }, /* too few digits */
+		{ { .container = "main", .uid = UINT32_MAX }, 0x05 },
+		{ { .pod = "ml/train-0", .uid = UINT32_MAX }, 0x01 },
+		{ { .pod = "train-0", .uid = UINT32_MAX }, 0x05 },
+		{ { .pod = "m/train-0", .uid = UINT32_MAX }, 0 },
+		{ { .job = "42", .uid = UINT32_MAX }, 0x18 },
+		{ { .job = JOB_CLAIMED "42", .uid = UINT32_MAX }, 0x40 },
+		{ { .job = "4", .uid = UINT32_MAX }, 0 },
+		{ { .uid = 1007 }, 0xb8 },
+		{ { .uid = 1000 }, 0x47 },
+		{ { .job = "42", .uid = 1000 }, 0 },
+		{ { .pod = "train-0", .container = "main", .uid = 1000 }, 0x05 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		check_own(&cases[i].selection, cases[i].wanted);
 }
 
 /* A process on two GPUs is one; a number that is absent for a while is not counted twice. */
@@ -361,6 +548,50 @@ static void test_golden_reports(_unused_ void **state)
 	fixture_free(s);
 }
 
+static unsigned count_of(const char *text, const char *end, const char *what)
+{
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, what)) && at < end; at++)
+		n++;
+	return n;
+}
+
+/* A short recording has fewer snapshots than a plot has points: they are joined, but not over a gap. */
+static void test_plots(_unused_ void **state)
+{
+	static const double steps[] = { 1, 1, 8, 1, 1 };
+	const struct selection everybody = { .uid = UINT32_MAX };
+	const struct report_price price = { 0 };
+	struct snapshot *s = fixture_small();
+	struct account *account;
+	struct document d;
+	struct strbuf out;
+	const char *svg, *end;
+
+	assert_int_equal(account_new(&everybody, s->real_ns, s->real_ns + 12 * SECOND, &account), 0);
+	account_add(account, s, SECOND);
+	for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
+		later(s, steps[i]);
+		account_add(account, s, SECOND);
+	}
+	account_finish(account);
+	strbuf_init(&out, 0);
+	document_begin(&d, DOCUMENT_HTML, "Report", &out);
+	report_write(account, &price, &d);
+	document_end(&d);
+	svg = strstr(out.data, "aria-label=\"Power of each GPU over the time\"");
+	assert_non_null(svg);
+	end = strstr(svg, "</svg>");
+	assert_non_null(end);
+	/* Of the first GPU, before and behind the gap. */
+	assert_int_equal(count_of(svg, end, "stroke=\"hsl(0,"), 2);
+	assert_int_equal(count_of(svg, strstr(svg, "/>"), ",5.0 "), 3);
+	strbuf_done(&out);
+	account_free(account);
+	fixture_free(s);
+}
+
 static void test_reports(_unused_ void **state)
 {
 	const struct selection everybody = { .uid = UINT32_MAX };
@@ -402,13 +633,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_moments),
+		cmocka_unit_test(test_samples_have_the_time_of_a_replay),
+		cmocka_unit_test(test_documents_say_that_they_are_of_a_replay),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_differences_are_added_up),
 		cmocka_unit_test(test_who_came_and_went),
 		cmocka_unit_test(test_only_who_is_selected),
+		cmocka_unit_test(test_whose_it_was),
 		cmocka_unit_test(test_each_is_counted_once),
 		cmocka_unit_test(test_names_of_items),
 		cmocka_unit_test(test_calls_of_a_job),
+		cmocka_unit_test(test_plots),
 		cmocka_unit_test(test_reports),
 		cmocka_unit_test(test_golden_reports),
 	};

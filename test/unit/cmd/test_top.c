@@ -14,173 +14,10 @@
 #include "base/fd.h"
 #include "base/process_id.h"
 #include "base/text.h"
-#include "cmd/top/draw.h"
-#include "cmd/top/keys.h"
 #include "cmd/top/settings.h"
-#include "view/fixture.h"
-#include "screen/export.h"
-#include "view/view.h"
+#include "cmd/top_screen.h"
 
 enum { FILE_BYTES = 1 << 20, MOMENTS = 120 };
-
-static struct top top;
-static struct canvas canvas;
-
-static struct snapshot *node_of(const char *fixture)
-{
-	return STRV_EQ(fixture, "small")  ? fixture_small() :
-	       STRV_EQ(fixture, "full")   ? fixture_full() :
-	       STRV_EQ(fixture, "traced") ? fixture_traced() :
-					    fixture_empty();
-}
-
-/* The fixture has numbers that tell rows apart; people look at pictures of a GPU. */
-static void make_plausible(json_t *gpu, int i)
-{
-	static const struct {
-		const char *path;
-		double first, step;
-	} numbers[] = {
-		{ "utilization_ratio.gpu", 0.97, -0.11 },
-		{ "memory_total_bytes", 85520809984, 0 },
-		{ "memory_used_bytes", 75e9, -6e9 },
-		{ "power_watts", 688, -55 },
-		{ "power_limit_watts.enforced", 700, 0 },
-		{ "temperature_celsius", 67, -2 },
-		{ "temperature_threshold_celsius.slowdown", 87, 0 },
-		{ "clock_hertz.sm", 1980e6, 0 },
-		{ "sm_active_ratio", 0.84, -0.1 },
-		{ "pipe_active_ratio.tensor", 0.52, -0.06 },
-		{ "dram_active_ratio", 0.41, -0.04 },
-		{ "pcie_tx_bytes_per_second", 1.7e9, -1e8 },
-		{ "pcie_rx_bytes_per_second", 3.4e9, -2e8 },
-		{ "nvlink_tx_bytes_per_second", 148e9, -15e9 },
-		{ "nvlink_rx_bytes_per_second", 148e9, -15e9 },
-		{ "recovery_action", 0, 0 },
-		{ "remapped_rows_failed", 0, 0 },
-		{ "remapped_rows_pending", 0, 0 },
-		{ "retired_pages_pending", 0, 0 },
-		{ "nvlink_links.total", 18, 0 },
-		{ "nvlink_links.active", 18, 0 },
-	};
-	json_t *reasons = json_object_get(gpu, "clocks_event_reason"), *reason;
-	const char *name;
-
-	json_object_foreach(reasons, name, reason)
-		json_object_set_new(reasons, name, json_integer(i == 1 && STRV_EQ(name, "sw_power_cap")));
-	for (size_t k = 0; k < ARRAY_SIZE(numbers); k++) {
-		const char *dot = strchr(numbers[k].path, '.');
-		char part[64];
-		json_t *in = gpu;
-
-		snprintf(part, sizeof(part), "%.*s", (int)strcspn(numbers[k].path, "."), numbers[k].path);
-		in = dot ? json_object_get(gpu, part) : gpu;
-		json_object_set_new(in, dot ? dot + 1 : part,
-				    json_real(numbers[k].first + numbers[k].step * i));
-	}
-}
-
-static void make_document_plausible(struct strbuf *text)
-{
-	static const char *const programs[] = { "python3", "vllm", "tritonserver", "ffmpeg" };
-	json_t *document = json_loadb(text->data, text->len, 0, NULL), *one;
-	char *dumped;
-	size_t i;
-
-	json_array_foreach(json_object_get(document, "gpus"), i, one)
-		make_plausible(one, (int)i);
-	json_array_foreach(json_object_get(document, "processes"), i, one) {
-		json_object_set_new(one, "utilization_ratio", json_real(0.6 / (double)(i % 8 + 1)));
-		json_object_set_new(one, "memory_bytes", json_real(34e9 / (double)(i % 8 + 1)));
-		json_object_set_new(one, "busy_seconds_total", json_real(5400.0 / (double)(i % 8 + 1)));
-		json_object_set_new(one, "comm", json_string(programs[i % ARRAY_SIZE(programs)]));
-	}
-	dumped = json_dumps(document, JSON_COMPACT);
-	strbuf_reset(text);
-	strbuf_adds(text, dumped);
-	free(dumped);
-	json_decref(document);
-}
-
-static struct sample *sample_of(struct snapshot *s, bool plausible)
-{
-	struct sample *sample = NULL;
-	struct strbuf text;
-
-	strbuf_init(&text, 0);
-	assert_int_equal(view_json_text(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text), 0);
-	if (plausible)
-		make_document_plausible(&text);
-	assert_int_equal(sample_of_text(text.data, text.len, &sample), 0);
-	strbuf_done(&sample->text);
-	sample->text = text;
-	return sample;
-}
-
-/* A page of the fixture's, as the agent would give it. */
-static void add_page(struct sample *sample, enum page page, struct snapshot *s, unsigned sections)
-{
-	struct strbuf text;
-
-	strbuf_init(&text, 0);
-	assert_int_equal(view_json_text(s, sections, &text), 0);
-	sample->pages[page] = json_loadb(text.data, text.len, 0, NULL);
-	strbuf_done(&text);
-}
-
-static void begin(const char *fixture)
-{
-	struct snapshot *s = node_of(fixture);
-
-	top = (struct top){ .period_ns = NSEC_PER_SEC };
-	canvas.ascii = false;
-	top_init(&top);
-	assert_int_equal(trails_new(&top.trails), 0);
-	assert_int_equal(past_new(&top.past), 0);
-	top.sample = sample_of(s, STRV_EQ(fixture, "full"));
-	if (s->trace && s->trace->enabled) {
-		add_page(top.sample, PAGE_TRACE, s, JSON_TRACE);
-		add_page(top.sample, PAGE_KERNELS, s, JSON_KERNELS);
-	}
-	add_page(top.sample, PAGE_EVENTS, s, JSON_EVENTS);
-	/* What the host says of its processes would be this machine's. */
-	top.now_real_ns = top.sample->snapshot->real_ns + NSEC_PER_SEC / 2;
-	top.sample->mono_ns = 1000 * NSEC_PER_SEC;
-	fixture_free(s);
-}
-
-static void end(void)
-{
-	top_done(&top);
-	canvas_done(&canvas);
-}
-
-static const char *draw(int columns, int rows)
-{
-	static struct strbuf out;
-
-	assert_int_equal(canvas_resize(&canvas, rows, columns), 0);
-	top_make_rows(&top);
-	draw_screen(&top, &canvas);
-	strbuf_done(&out);
-	strbuf_init(&out, 0);
-	assert_int_equal(canvas_as_text(&canvas, &out), 0);
-	return out.data;
-}
-
-static void press(uint32_t key)
-{
-	const struct event event = { .type = EVENT_KEY, .key = key };
-
-	top_make_rows(&top);
-	keys_take(&top, &event, 80);
-}
-
-static void type(const char *text)
-{
-	for (; *text; text++)
-		press((unsigned char)*text);
-}
 
 static void is_as_kept(const char *folder, const char *name, const char *text)
 {
@@ -377,6 +214,7 @@ static void rows_are_sorted(_unused_ void **state)
 	unsigned n;
 
 	begin("small");
+	top.views[TAB_PROCESSES].keys_n = 0;
 	press('2');
 	press('>'); /* GPU: the largest first */
 	press('>'); /* PID */
@@ -532,6 +370,13 @@ static void mouse_selects_tabs_and_rows(_unused_ void **state)
 	keys_take(&top, &click, 120);
 	assert_int_equal(top.tab, TAB_PROCESSES);
 	draw(120, 30);
+	click.row = top.table_row - 1;
+	keys_take(&top, &click, 120); /* the title of PIDs, twice */
+	assert_int_equal(top.views[TAB_PROCESSES].keys[0].column, 1);
+	assert_false(top.views[TAB_PROCESSES].keys[0].reversed);
+	keys_take(&top, &click, 120);
+	assert_true(top.views[TAB_PROCESSES].keys[0].reversed);
+	draw(120, 30);
 	click.row = top.table_row + 2;
 	keys_take(&top, &click, 120);
 	assert_int_equal(top.views[TAB_PROCESSES].selected, 2);
@@ -560,6 +405,153 @@ static void add_host(struct sample *sample)
 	sample->users_n = 1;
 }
 
+static void stacks_of_a_process(_unused_ void **state)
+{
+	struct strbuf page;
+
+	begin("full");
+	press('2');
+	draw(160, 40);
+	press(KEY_CODE_HOME);
+	press(KEY_CODE_ENTER);
+	assert_int_equal(top_pages(&top) & 1u << PAGE_STACKS, 0);
+	press('s');
+	assert_int_not_equal(top_pages(&top) & 1u << PAGE_STACKS, 0);
+	assert_non_null(strstr(draw(160, 40), "No stacks: an agent takes them"));
+	strbuf_init(&page, 0);
+	strbuf_addf(&page, "{\"estimated\":true,\"rows\":[[%u,0,1", top.process.pid);
+	for (unsigned i = 0; i < STACK_WEIGHTS; i++)
+		strbuf_adds(&page, ",7");
+	strbuf_addf(&page, ",0,1],[%u,0,1,9],[1,0,1,99],[%u],7,[]],", top.process.pid, top.process.pid);
+	strbuf_adds(&page, "\"places\":[[2,3,10],[4,3,-1],[99]],\"texts\":[\"p\",\"cuLaunch\",\"outer\","
+			   "\"a.py\",\"inner\"]}");
+	top.sample->pages[PAGE_STACKS] = json_loadb(page.data, page.len, 0, NULL);
+	strbuf_done(&page);
+	assert_non_null(
+		strstr(draw(160, 60), "~7 launches  cuLaunch\n      inner  a.py:-1\n      outer  a.py:10"));
+	assert_null(strstr(draw(160, 60), "99 launches"));
+	press('s');
+	assert_null(strstr(draw(160, 60), "launches  cuLaunch"));
+	end();
+}
+
+/* ---- several machines ---- */
+
+static void hosts_as_they_are_named(_unused_ void **state)
+{
+	static const struct {
+		const char *text, *url, *name;
+	} hosts[] = {
+		{ "node1", "http://node1:9470", "node1" },
+		{ "node1.example:80", "http://node1.example:80", "node1.example:80" },
+		{ "10.0.0.1", "http://10.0.0.1:9470", "10.0.0.1" },
+		{ "::1", "http://[::1]:9470", "[::1]" },
+		{ "[fe80::1%eth0]", "http://[fe80::1%eth0]:9470", "[fe80::1%eth0]" },
+		{ "[::1]:99", "http://[::1]:99", "[::1]:99" },
+		{ "https://a.example/gpus/", "https://a.example/gpus", "https://a.example/gpus" },
+		{ "http://b:9470", "http://b:9470", "b" },
+	};
+	static const char *const wrong[] = {
+		"",           "a b",           "-x",   "http://",         "ftp://a", "u:p@a",
+		"http://u@a", "http://a/?x=1", "a\nb", "http://a\r\nX: y"
+	};
+	struct host_list list = { 0 };
+	char why[HOST_WHY_TEXT], name[16];
+
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+		assert_int_equal(host_list_add(&list, hosts[i].text, why), 0);
+		assert_string_equal(list.list[i].url, hosts[i].url);
+		assert_string_equal(list.list[i].name, hosts[i].name);
+	}
+	assert_int_equal(host_list_add(&list, "b", why), 0); /* again */
+	assert_int_equal(list.n, ARRAY_SIZE(hosts));
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(host_list_add(&list, wrong[i], why), -EINVAL);
+	for (int i = 0; list.n < 256; i++) {
+		snprintf(name, sizeof(name), "h%d", i);
+		assert_int_equal(host_list_add(&list, name, why), 0);
+	}
+	assert_int_equal(host_list_add(&list, "onemore", why), -EINVAL);
+	host_list_done(&list);
+}
+
+static void add_part(struct sample *all, const char *name, struct sample *sample, const char *failure)
+{
+	struct host_part *part = &all->parts[all->parts_n++];
+
+	snprintf(part->name, sizeof(part->name), "%s", name);
+	snprintf(part->failure, sizeof(part->failure), "%s", failure);
+	part->age_ns = sample ? NSEC_PER_SEC / 4 : -1;
+	part->sample = sample;
+	if (sample)
+		snprintf(sample->host, sizeof(sample->host), "%s", name);
+}
+
+/* Two machines with the same GPUs and processes, and one that is silent. */
+static void begin_several(void)
+{
+	struct snapshot *s = node_of("small");
+	struct sample *all = calloc(1, sizeof(*all)), *first;
+
+	begin("small");
+	first = top.sample;
+	all->parts = calloc(3, sizeof(*all->parts));
+	atomic_init(&all->references, 1);
+	all->mono_ns = first->mono_ns;
+	all->real_ns = first->real_ns;
+	top.now_mono_ns = all->mono_ns;
+	add_part(all, "node1", first, "");
+	add_part(all, "node2", sample_of(s, false), "");
+	add_part(all, "node3", NULL, "nobody answers there");
+	top.sample = all;
+	top.several = true;
+	top.tab = TAB_HOSTS;
+	fixture_free(s);
+}
+
+static void several_machines(_unused_ void **state)
+{
+	uint32_t processes;
+	struct row row;
+
+	begin_several();
+	processes = top.sample->parts[0].sample->snapshot->processes_n;
+	assert_non_null(strstr(draw(160, 40), "node3 does not answer: nobody answers there"));
+	assert_int_equal(top.rows.n, 3);
+	press('2');
+	draw(160, 40);
+	assert_int_equal(top.rows.n, 2 * processes);
+	assert_int_equal(count(draw(160, 40), "node2 "), processes);
+	/* Rows of two machines that are the same are two, and the selection tells them apart. */
+	press(KEY_CODE_END);
+	draw(160, 40);
+	assert_int_equal(top.views[TAB_PROCESSES].selected, 2 * processes - 1);
+	press(KEY_CODE_ENTER);
+	assert_int_equal(top.mode, MODE_PROCESS);
+	assert_true(top_find_process(&top, &row));
+	assert_string_equal(row.sample->host, "node2");
+	assert_non_null(strstr(draw(160, 40), " on node2"));
+	press(KEY_CODE_ESCAPE);
+	press('H');
+	press(KEY_CODE_DOWN);
+	press(KEY_CODE_DOWN);
+	press(KEY_CODE_ENTER);
+	assert_string_equal(top.host, "node2");
+	assert_int_equal(top.tab, TAB_GPUS);
+	press('2');
+	draw(160, 40);
+	assert_int_equal(top.rows.n, processes);
+	press('H');
+	press(KEY_CODE_END);
+	press(KEY_CODE_ENTER);
+	assert_non_null(strstr(draw(160, 40), "nobody answers there"));
+	press('H');
+	for (unsigned i = 0; i < TABS; i++, draw(60, 16))
+		press(KEY_CODE_TAB);
+	assert_int_equal(top.tab, TAB_HOSTS);
+	end();
+}
+
 /* A picture for the README, of a node that is at work. */
 static void the_picture(_unused_ void **state)
 {
@@ -582,6 +574,29 @@ static void the_picture(_unused_ void **state)
 	is_as_kept("docs", "top.svg", out.data);
 	strbuf_done(&out);
 	end();
+}
+
+/* Each key of keys.def, in each tab and in each mode that another one leads to, one after the other. */
+static void every_key_everywhere(_unused_ void **state)
+{
+	static const uint32_t before[] = { 0, 'h', 'c', 'k', 'f', '/', KEY_CODE_ENTER };
+
+	for (unsigned tab = 0; tab < TABS; tab++)
+		for (size_t k = 0; k < ARRAY_SIZE(before); k++) {
+			begin("full");
+			for (unsigned i = 0; i < key_table_n; i++) {
+				top.tab = (enum tab)tab;
+				top.several = tab == TAB_HOSTS;
+				top.mode = MODE_TABLE;
+				top.prompt = PROMPT_NONE;
+				press(KEY_CODE_DOWN);
+				if (before[k])
+					press(before[k]);
+				press(key_table[i].key);
+				draw(i % 2 ? 60 : 132, i % 2 ? 16 : 40);
+			}
+			end();
+		}
 }
 
 static void the_manual_lists_every_key(_unused_ void **state)
@@ -615,7 +630,11 @@ int main(void)
 		cmocka_unit_test(earlier_moments),
 		cmocka_unit_test(settings_are_kept),
 		cmocka_unit_test(mouse_selects_tabs_and_rows),
+		cmocka_unit_test(stacks_of_a_process),
+		cmocka_unit_test(hosts_as_they_are_named),
+		cmocka_unit_test(several_machines),
 		cmocka_unit_test(the_picture),
+		cmocka_unit_test(every_key_everywhere),
 		cmocka_unit_test(the_manual_lists_every_key),
 	};
 

@@ -185,17 +185,20 @@ static void environment(void **state)
 	setenv("GPUSONDE_PROCESS_SERIES", "7", 1);
 	setenv("GPUSONDE_HTTP_LISTEN", "nowhere", 1);
 	setenv("GPUSONDE_SAMPLE_PERIDO", "5s", 1);
+	setenv("GPUSONDE_SIM_CONTROL", "/file", 1); /* the simulated driver's, and near to web.control's */
 	setenv("GPUSONDE_SERVICE_HOST", "10.0.0.1", 1); /* Kubernetes, for a service of our name */
 	assert_int_equal(options_from_environment(&f->options, USE_READ, &f->errors, &f->warnings), 0);
 	unsetenv("GPUSONDE_PROCESS_SERIES");
 	unsetenv("GPUSONDE_HTTP_LISTEN");
 	unsetenv("GPUSONDE_SAMPLE_PERIDO");
+	unsetenv("GPUSONDE_SIM_CONTROL");
 	unsetenv("GPUSONDE_SERVICE_HOST");
 	assert_int_equal(options_number(&f->options, OPT_process_series), 7);
 	assert_contains(&f->errors, "GPUSONDE_HTTP_LISTEN: http.listen cannot be \"nowhere\"");
 	assert_contains(
 		&f->warnings,
 		"GPUSONDE_SAMPLE_PERIDO is no option and is ignored: did you mean GPUSONDE_SAMPLE_PERIOD?");
+	assert_null(strstr(f->warnings.data, "SIM_CONTROL"));
 	assert_null(strstr(f->warnings.data, "SERVICE_HOST"));
 }
 

@@ -364,6 +364,75 @@ static void learned_from_nvml(void **state)
 	assert_true(fabs(before - busy) / busy < 0.15);
 }
 
+/* Bursts of launches, which nobody waits for in time; what CUPTI measures of every second one. */
+static double run_measured(struct scene *s, unsigned seconds, uint64_t launch_us, double *ret_busy)
+{
+	*ret_busy = 0;
+	for (unsigned second = 0; second < seconds; second++) {
+		uint64_t begin = second * UINT64_C(1000000);
+
+		for (unsigned i = 0; i < 1000; i++) {
+			s->now_us = begin + i * 900;
+			launch(s, 0);
+		}
+		s->now_us = begin + 950000;
+		sync_stream(s, 0, 5);
+		*ret_busy += 1000 * (double)launch_us * 1e-6;
+		if (second % 2)
+			cuda_measured(s->cuda, PID, UINT64_MAX, UUID0, scene_ns(s, begin),
+				      scene_ns(s, begin + 1000000), 1000 * launch_us * 1000);
+		window_at(s, begin + 1000000);
+	}
+	return value(s, UUID0, TRACED_BUSY_ESTIMATED);
+}
+
+static void learned_from_what_was_measured(void **state)
+{
+	struct scene *s = *state;
+	double busy, before, estimate;
+
+	/* The first is estimated by its span, nearly all the time; then it is known better. */
+	estimate = run_measured(s, 40, 300, &busy);
+	assert_true(fabs(estimate - busy) / busy < 0.2);
+	assert_true(value(s, UUID0, TRACED_BUSY_MEASURED_ERROR) < 0.2);
+	assert_near(value(s, UUID0, TRACED_BUSY_MEASURED_COMPARED), 20, 1e-6);
+	assert_near(value(s, UUID0, TRACED_BUSY_MEASURED_AGE), 0, 1e-6);
+	assert_true(isnan(value(s, UUID0, TRACED_BUSY_ERROR)));
+	/* It becomes older; NVML does not take its place until it is old. */
+	before = value(s, UUID0, TRACED_BUSY_ESTIMATED);
+	for (unsigned second = 40; second < 60; second++) {
+		s->now_us = second * UINT64_C(1000000) + 1;
+		for (int i = 0; i < 1000; i++)
+			launch(s, 0);
+		cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, second * 0.9, second + 1.0,
+			  1e9);
+		window_at(s, (second + 1) * UINT64_C(1000000));
+	}
+	assert_near(value(s, UUID0, TRACED_BUSY_MEASURED_AGE), 20, 1e-6);
+	assert_true(fabs(value(s, UUID0, TRACED_BUSY_ESTIMATED) - before - 20 * 0.3) < 1);
+	assert_true(value(s, UUID0, TRACED_BUSY_ERROR) > 0.5);
+}
+
+/* Not measured is not an error of 0; a process says nothing of another, or of a device it has not. */
+static void whose_it_is_not(void **state)
+{
+	struct scene *s = *state;
+
+	for (unsigned second = 0; second < 5; second++) {
+		uint64_t begin_ns = scene_ns(s, second * UINT64_C(1000000)), end_ns = begin_ns + 900000000;
+
+		s->now_us = second * UINT64_C(1000000) + 1;
+		launch(s, 0);
+		sync_stream(s, 0, 998);
+		cuda_measured(s->cuda, PID + 1, UINT64_MAX, UUID0, begin_ns, end_ns, 5);
+		cuda_measured(s->cuda, PID, UINT64_MAX, UUID1, begin_ns, end_ns, 5);
+		window_at(s, (second + 1) * UINT64_C(1000000));
+	}
+	assert_true(isnan(value(s, UUID0, TRACED_BUSY_MEASURED_ERROR)));
+	assert_true(isnan(value(s, UUID0, TRACED_BUSY_MEASURED_COMPARED)));
+	assert_true(isnan(value(s, UUID0, TRACED_BUSY_MEASURED_AGE)));
+}
+
 /* A program that never waits has a span that never ends; what was launched is spent, and no more. */
 static void never_waits(void **state)
 {
@@ -468,6 +537,8 @@ int main(void)
 		CASE(reading_disturbs_nothing),
 		cmocka_unit_test(spans_against_every_launch),
 		CASE(learned_from_nvml),
+		CASE(learned_from_what_was_measured),
+		CASE(whose_it_is_not),
 		CASE(never_waits),
 		cmocka_unit_test(backlog),
 		CASE(below_a_percent),

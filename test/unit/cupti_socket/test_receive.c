@@ -220,6 +220,92 @@ static void devices_are_bounded(void **state)
 	close(fd);
 }
 
+static const struct gpu_work *kept_at(struct cupti_receiver *receiver, uint32_t i)
+{
+	assert_true(i < cupti_receiver_kept(receiver)->n);
+	return &((const struct gpu_work *)cupti_receiver_kept(receiver)->list)[i];
+}
+
+/* In order, each once, with its connection and its device. */
+static void what_is_kept(void **state)
+{
+	int fd = client(*state);
+
+	add_work(CUPTI_KERNEL, 0, 1000, 1200);
+	send_all(*state, fd);
+	assert_int_equal(cupti_receiver_kept(*state)->n, 0); /* nobody wants it */
+	cupti_receiver_keep(*state);
+	add(CUPTI_DEVICE)->device.uuid[0] = 0xab;
+	add_work(CUPTI_COPY, 0, 1250, 1300);
+	add_work(CUPTI_KERNEL, 0, 1200, 1400);
+	add_slice(CUPTI_ON, 1000, 1500);
+	message.wire.lost = 3;
+	send_all(*state, fd);
+	assert_int_equal(cupti_receiver_kept(*state)->n, 3);
+	assert_int_equal(kept_at(*state, 0)->record.kind, CUPTI_COPY);
+	assert_int_equal(kept_at(*state, 0)->pid, getpid());
+	assert_int_equal(kept_at(*state, 0)->uuid[0], 0xab);
+	assert_int_equal(kept_at(*state, 2)->record.kind, CUPTI_SLICE);
+	assert_int_equal(kept_at(*state, 2)->busy_ns / MS, 400);
+	assert_int_equal(kept_at(*state, 2)->missing, 3);
+	cupti_receiver_forget_kept(*state);
+	add_slice(CUPTI_ON, 1500, 1600);
+	message.wire.lost = 3;
+	send_all(*state, fd);
+	assert_int_equal(cupti_receiver_kept(*state)->n, 1);
+	assert_int_equal(kept_at(*state, 0)->missing, 0);
+	assert_int_equal(kept_at(*state, 0)->busy_ns, 0);
+	close(fd);
+}
+
+/* A connection does not take all, and what it took is free again once it was handed on. */
+static void what_is_kept_is_bounded(void **state)
+{
+	uint32_t sent = 0;
+	int fd = client(*state), other;
+
+	cupti_receiver_keep(*state);
+	for (; sent < GPU_WORKS_PROCESS + CUPTI_WIRE_RECORDS; sent += CUPTI_WIRE_RECORDS) {
+		for (uint32_t k = 0; k < CUPTI_WIRE_RECORDS; k++)
+			add_work(CUPTI_KERNEL, 0, 1000, 1001);
+		send_all(*state, fd);
+	}
+	assert_int_equal(cupti_receiver_kept(*state)->n, GPU_WORKS_PROCESS);
+	assert_int_equal(cupti_receiver_not_kept(*state), sent - GPU_WORKS_PROCESS);
+	other = client(*state);
+	add_work(CUPTI_KERNEL, 0, 1000, 1001);
+	send_all(*state, other);
+	assert_int_equal(cupti_receiver_kept(*state)->n, GPU_WORKS_PROCESS + 1);
+	cupti_receiver_forget_kept(*state);
+	add_slice(CUPTI_ON, 1000, 1002);
+	send_all(*state, fd);
+	assert_int_equal(cupti_receiver_kept(*state)->n, 1);
+	assert_int_equal(kept_at(*state, 0)->missing, sent - GPU_WORKS_PROCESS);
+	close(fd);
+	close(other);
+}
+
+/* No time is observed twice, none that has not been yet, and no device is busy for longer. */
+static void times_that_cannot_be(void **state)
+{
+	struct gpu_time rows[1];
+	int fd = client(*state);
+
+	add_work(CUPTI_KERNEL, 0, 1000, 9000);
+	add_slice(CUPTI_ON, 8000, 9000);
+	add_slice(CUPTI_ON, 8000, 9000);
+	add_slice(CUPTI_ON, 8500, 9500);
+	add_slice(CUPTI_ON, UINT64_C(1) << 40, (UINT64_C(1) << 40) + 1);
+	add_work(CUPTI_KERNEL, 0, UINT64_C(1) << 40, UINT64_C(1) << 40);
+	send_all(*state, fd);
+	assert_int_equal(rows_of(*state, rows, 1), 1);
+	assert_float_equal(rows[0].observed_seconds, 1.5, 1e-9);
+	assert_float_equal(rows[0].busy_seconds, 1.5, 1e-9);
+	assert_int_equal(rows[0].kernels, 1);
+	assert_int_equal(rows[0].bad, 2);
+	close(fd);
+}
+
 static void what_is_valid(void **state)
 {
 	struct cupti_name *name = &message.at[0].name;
@@ -276,6 +362,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(work_that_comes_late_is_counted_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(why_there_is_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(devices_are_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_kept, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_kept_is_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(times_that_cannot_be, setup, teardown),
 		cmocka_unit_test(what_is_valid),
 	};
 

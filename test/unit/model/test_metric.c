@@ -18,6 +18,10 @@ struct table {
 static const struct table tables[] = {
 	{ "gpu", gpu_metrics, GPU_METRICS },
 	{ "process", process_metrics, PROCESS_METRICS },
+	{ "host", host_metrics, HOST_METRICS },
+	{ "disk", disk_metrics, DISK_METRICS },
+	{ "interface", interface_metrics, INTERFACE_METRICS },
+	{ "server", server_metrics, SERVER_METRICS },
 	{ "agent", agent_metrics, AGENT_METRICS },
 };
 
@@ -47,6 +51,12 @@ static bool same(const char *a, const char *b)
 	return a == b || (a && b && STRV_EQ(a, b));
 }
 
+static bool is_of_devices(const struct table *table)
+{
+	return table->rows != agent_metrics && table->rows != host_metrics && table->rows != disk_metrics &&
+	       table->rows != interface_metrics && table->rows != server_metrics;
+}
+
 static void every_row_is_whole(_unused_ void **state)
 {
 	FOR_EACH_ROW(table, m)
@@ -63,8 +73,10 @@ static void every_row_is_whole(_unused_ void **state)
 		    (STRV_EQ(m->label, "gpu") || STRV_EQ(m->label, "uuid") || STRV_EQ(m->label, "gi") ||
 		     STRV_EQ(m->label, "ci") || STRV_EQ(m->label, "pid") || STRV_EQ(m->label, "comm")))
 			fail_msg("%s: that label tells devices and processes apart", m->id);
-		if (table->rows != agent_metrics && (!m->source || !m->arch || m->levels == 0))
-			fail_msg("%s: source, architectures and level are wanted", m->id);
+		if (table->rows != agent_metrics && !m->source)
+			fail_msg("%s: a source is wanted", m->id);
+		if (is_of_devices(table) && (!m->arch || m->levels == 0))
+			fail_msg("%s: architectures and level are wanted", m->id);
 		if (!!m->index != (m->count > 1))
 			fail_msg("%s: several slots want an index label, one wants none", m->id);
 	}

@@ -49,6 +49,27 @@ static void a_sound_reading_passes_unchanged(void **state)
 	assert_int_equal(r->rejected[GPU_POWER], 0);
 }
 
+static void times_of_the_driver_are_not_trusted(void **state)
+{
+	struct reading *r = *state;
+	struct reading_stamps *stamps = &r->entities[0].stamps;
+
+	r->end_ns = 2 * STAMP_AGE_MAX_NS;
+	*stamps = (struct reading_stamps){ .error_ns = 5, .unusable = 7 };
+	stamps->at_ns[0] = r->end_ns - 1;
+	stamps->at_ns[1] = r->end_ns + 1;
+	stamps->at_ns[2] = r->end_ns - STAMP_AGE_MAX_NS;
+	assert_int_equal(reading_check(r), 0);
+	assert_int_equal(stamps->at_ns[0], r->end_ns - 1);
+	assert_int_equal(stamps->at_ns[1], 0);
+	assert_int_equal(stamps->at_ns[2], 0);
+	assert_int_equal(stamps->unusable, 1);
+	stamps->offset_ns = INT64_MIN;
+	assert_int_equal(reading_check(r), 0);
+	assert_int_equal(stamps->error_ns, 0);
+	assert_int_equal(stamps->at_ns[0], 0);
+}
+
 static void counts_and_indexes_out_of_range_are_refused(void **state)
 {
 	struct reading *r = *state;
@@ -166,6 +187,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_sound_reading_passes_unchanged, setup, teardown),
+		cmocka_unit_test_setup_teardown(times_of_the_driver_are_not_trusted, setup, teardown),
 		cmocka_unit_test_setup_teardown(counts_and_indexes_out_of_range_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_instance_of_an_instance_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(strings_end_and_are_utf8, setup, teardown),

@@ -59,6 +59,27 @@ static void test_sums_are_exact(_unused_ void **state)
 	lab_free(lab);
 }
 
+static double told(enum source_id source, enum gpu_slot slot, double v)
+{
+	struct lab *lab = lab_new(NULL);
+	double shown;
+
+	lab_set(lab_gpu(lab, 0), slot, v);
+	assert_int_equal(lab_step_of(lab, source, NSEC_PER_SEC), 0);
+	shown = lab->s->entities[0].id.v[slot];
+	lab_free(lab);
+	return shown;
+}
+
+/* A share that the driver says is rounded, one of an exporter's page is not. */
+static void test_what_an_exporter_says(_unused_ void **state)
+{
+	assert_near(told(SOURCE_NVML, SLOT_SM_ACTIVE, 0.123456), 0.1235, 0);
+	assert_near(told(SOURCE_DCGM, SLOT_SM_ACTIVE, 0.123456), 0.123456, 0);
+	assert_near(told(SOURCE_NVML, SLOT_NVLINK_TX_RATE, 719654321), 719654000, 0);
+	assert_near(told(SOURCE_DCGM, SLOT_NVLINK_TX_RATE, 719654321), 719654321, 0);
+}
+
 enum { WORKERS = 5 };
 
 static double worker_sum(const struct snapshot *s, unsigned row)
@@ -168,6 +189,7 @@ int main(void)
 		cmocka_unit_test(test_digits),
 		cmocka_unit_test(test_once),
 		cmocka_unit_test(test_sums_are_exact),
+		cmocka_unit_test(test_what_an_exporter_says),
 		cmocka_unit_test(test_parts_are_the_whole),
 	};
 

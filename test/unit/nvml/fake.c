@@ -336,6 +336,7 @@ static enum nvml_return get_fields(struct nvml_device *device, int count, struct
 
 		gpu->field_asked[values[i].field]++;
 		values[i].result = NVML_ERROR_NOT_SUPPORTED;
+		values[i].timestamp = (int64_t)fake_now_us() + gpu->skew_us - gpu->field_age_us;
 		if (gpu->scribbled_scope)
 			values[i].scope = gpu->scribbled_scope;
 		for (unsigned j = 0; j < gpu->fields_n; j++) {

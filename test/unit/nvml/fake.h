@@ -65,6 +65,7 @@ struct fake_gpu {
 		uint64_t value;
 	} fields[FAKE_FIELDS];
 	unsigned fields_n;
+	int64_t skew_us, field_age_us; /* of the driver's clock; of a field's time stamp */
 	unsigned field_asked[400]; /* how often, by field id */
 	unsigned field_calls;
 	uint32_t scribbled_scope; /* not 0: written over the scope of every field that was asked */

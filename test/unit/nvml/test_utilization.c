@@ -152,6 +152,50 @@ static void the_clock_set_back_starts_anew(void **state)
 	assert_near(VALUE(0, BUSY_GPU), 0.6, 1e-9);
 }
 
+/* What was before the step is no hour that was observed: no more than what has passed, to a sample. */
+static void the_clock_set_forward_adds_no_time(void **state)
+{
+	const uint64_t hour_us = UINT64_C(3600000000);
+	double busy = 0, observed = 0;
+
+	(void)state;
+	run(3, 50, &busy, &observed);
+	/* As if the state came from an hour before. */
+	reader->devices[0].work.window_us -= hour_us;
+	for (int i = 0; i < ENGINES; i++)
+		if (reader->devices[0].newest_us[i])
+			reader->devices[0].newest_us[i] -= hour_us;
+	busy = observed = 0;
+	run(4, 60, &busy, &observed);
+	assert_near(observed, 4, 0.101);
+	assert_near(busy, 0.6 * observed, 1e-9);
+	assert_int_equal(PRESENCE(0, BUSY_GPU), PRESENCE_PRESENT);
+}
+
+/* Its samples are of no window of ours: its newest ratio is told, and what is made of that is an estimate. */
+static void a_driver_whose_clock_is_far_behind(void **state)
+{
+	double busy = 0, observed = 0;
+
+	(void)state;
+	fake.gpus[0].rate_gpu = 30;
+	for (unsigned i = 0; i < 4; i++) {
+		clock_advance(NSEC_PER_SEC);
+		fake.gpus[0].samples_n = 0;
+		fake_busy(&fake.gpus[0], 1000, 30);
+		for (unsigned k = 0; k < fake.gpus[0].samples_n; k++)
+			fake.gpus[0].samples[k].timestamp -= 10000000;
+		pass_after(0);
+		busy += VALUE(0, BUSY_GPU);
+		observed += VALUE(0, OBSERVED);
+	}
+	assert_near(VALUE(0, UTILIZATION_GPU), 0.3, 1e-9);
+	assert_int_equal(PRESENCE(0, UTILIZATION_GPU), PRESENCE_PRESENT);
+	assert_int_equal(PRESENCE(0, BUSY_GPU), PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	assert_near(observed, 3, 1e-9); /* since the first */
+	assert_near(busy, 0.9, 1e-9);
+}
+
 static void impossible_samples_are_refused(void **state)
 {
 	double busy = 0, observed = 0;
@@ -304,6 +348,8 @@ int main(void)
 		TEST(nothing_is_counted_twice_over_a_reattachment),
 		TEST(a_pass_that_came_to_nothing_counts_nothing),
 		TEST(the_clock_set_back_starts_anew),
+		TEST(the_clock_set_forward_adds_no_time),
+		TEST(a_driver_whose_clock_is_far_behind),
 		TEST(impossible_samples_are_refused),
 		TEST(claims_beyond_the_buffer_are_refused),
 		TEST(rates_where_there_are_no_samples),

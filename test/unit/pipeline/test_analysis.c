@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "pipeline/analysis.h"
 #include "pipeline/analysis_call.h"
+#include "pipeline/analysis_late.h"
 #include "proc/proc.h"
 #include "trace/probe.h"
 
@@ -22,7 +23,7 @@ static struct live_analysis *live;
 
 static int begin(_unused_ void **state)
 {
-	return live_analysis_new(NULL, &live);
+	return live_analysis_new(NULL, ANALYSIS_LATE_AGENT, &live);
 }
 
 static int end(_unused_ void **state)

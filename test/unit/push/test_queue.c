@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/macro.h"
 #include "push/queue.h"
@@ -22,7 +24,7 @@ static void reopen(uint64_t max_bytes)
 {
 	queue_free(queue);
 	queue = NULL;
-	assert_int_equal(queue_new(folder, max_bytes, &queue), 0);
+	assert_int_equal(queue_new(folder, max_bytes, 0, &queue), 0);
 }
 
 static int begin(void **state)
@@ -31,10 +33,10 @@ static int begin(void **state)
 	strcpy(dir, "/tmp/gpusonde-test-queue-XXXXXX");
 	if (!mkdtemp(dir))
 		return -1;
-	folder = queue_open_folder(dir);
+	folder = queue_open_folder(dir, "push");
 	if (folder < 0)
 		return -1;
-	return queue_new(folder, 4 * BLOCK, &queue);
+	return queue_new(folder, 4 * BLOCK, 0, &queue);
 }
 
 static int end(void **state)
@@ -51,7 +53,9 @@ static int end(void **state)
 
 static uint64_t add(const char *text)
 {
-	const struct batch batch = { (uint8_t *)text, strlen(text) };
+	const struct batch batch = {
+		.data = (uint8_t *)text, .n = strlen(text), .real_ns = 7, .samples = 3, .format = 1
+	};
 	uint64_t number;
 
 	assert_int_equal(queue_add(queue, &batch, &number), 0);
@@ -66,6 +70,7 @@ static void first_is(const char *text)
 	assert_int_equal(queue_first(queue, &number, &batch), 0);
 	assert_int_equal(batch.n, strlen(text));
 	assert_memory_equal(batch.data, text, batch.n);
+	assert_true(batch.real_ns == 7 && batch.samples == 3 && batch.format == 1);
 	batch_done(&batch);
 }
 
@@ -128,7 +133,7 @@ static void drops_the_oldest_but_what_is_held(void **state)
 static void refuses_what_can_never_fit(void **state)
 {
 	static uint8_t large[5 * BLOCK];
-	const struct batch batch = { large, sizeof(large) }, small = { large, 1 };
+	const struct batch batch = { .data = large, .n = sizeof(large) }, small = { .data = large, .n = 1 };
 	uint64_t number, held;
 
 	(void)state;
@@ -155,14 +160,37 @@ static void spoil(const char *name, off_t at, const char *text, off_t size)
 static void drops_and_counts_torn_files(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 4; i++)
 		add("something");
-	spoil("0000000000000001.batch", 20, "X", -1); /* within the batch */
-	spoil("0000000000000002.batch", 0, "", 18); /* cut short */
-	spoil("0000000000000003.batch", 0, "gspush2", -1); /* another program's */
+	spoil("0000000000000004.batch", 24, "XX", -1); /* how many samples it has */
+	reopen(8 * BLOCK);
+	spoil("0000000000000001.batch", 36, "X", -1); /* within the batch */
+	spoil("0000000000000002.batch", 0, "", 34); /* cut short */
+	spoil("0000000000000003.batch", 0, "gspush1", -1); /* another program's */
 	add("whole");
 	first_is("whole");
-	assert_int_equal(figures().torn, 3);
+	assert_int_equal(figures().torn, 4);
+	assert_int_equal(faccessat(folder, "0000000000000001.batch", F_OK, 0), -1);
+}
+
+/* The oldest that have waited for too long, but not the one that is under way. */
+static void drops_what_is_old(void **state)
+{
+	const struct timespec old[2] = { { .tv_sec = time(NULL) - 100 }, { .tv_sec = time(NULL) - 100 } };
+
+	(void)state;
+	add("one");
+	add("two");
+	add("three");
+	assert_int_equal(utimensat(folder, "0000000000000001.batch", old, 0), 0);
+	assert_int_equal(utimensat(folder, "0000000000000002.batch", old, 0), 0);
+	queue_free(queue);
+	assert_int_equal(queue_new(folder, 4 * BLOCK, 1000 * NSEC_PER_SEC, &queue), 0);
+	first_is("one");
+	queue_free(queue);
+	assert_int_equal(queue_new(folder, 4 * BLOCK, 50 * NSEC_PER_SEC, &queue), 0);
+	assert_int_equal(figures().old, 2);
+	first_is("three");
 	assert_int_equal(faccessat(folder, "0000000000000001.batch", F_OK, 0), -1);
 }
 
@@ -206,14 +234,14 @@ static void the_folder_is_private(void **state)
 	assert_int_equal(st.st_mode & 07777, 0777);
 	assert_int_equal(chmod(path, 0755), 0);
 	close(folder);
-	folder = queue_open_folder(dir);
+	folder = queue_open_folder(dir, "push");
 	assert_true(folder >= 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
-	assert_int_equal(queue_open_folder("/nowhere"), -ENOENT);
+	assert_int_equal(queue_open_folder("/nowhere", "push"), -ENOENT);
 	if (geteuid() == 0) {
 		assert_int_equal(chown(path, 12345, 12345), 0);
-		assert_int_equal(queue_open_folder(dir), -EPERM);
+		assert_int_equal(queue_open_folder(dir, "push"), -EPERM);
 	}
 }
 
@@ -225,7 +253,7 @@ int main(void)
 		TEST(keeps_the_order_over_restarts), TEST(drops_the_oldest_but_what_is_held),
 		TEST(refuses_what_can_never_fit),    TEST(drops_and_counts_torn_files),
 		TEST(ignores_what_is_no_batch),      TEST(a_number_is_not_used_twice),
-		TEST(the_folder_is_private),
+		TEST(the_folder_is_private),         TEST(drops_what_is_old),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,6 +151,28 @@ static void test_text_of_no_width(void **state)
 	assert_string_equal(name_of(stacks, path_of(stacks, PID, ID), 0), "[unknown function]");
 }
 
+/* Between frames of tasks stands that one awaits the other, and that is no function that is missing. */
+static void test_marks(void **state)
+{
+	static const char *const expected[TRACE_FRAME_MARKS] = {
+		[TRACE_FRAME_AWAITED_BY] = "[awaited by]",
+		[TRACE_FRAME_AWAITED_BY_ONE] = "[awaited by another task]",
+		[TRACE_FRAME_AWAITED_BY_SEVERAL] = "[awaited by several tasks]",
+		[TRACE_FRAME_AWAITED_FURTHER] = "[awaited further]",
+	};
+	struct trace_frame frames[TRACE_FRAME_MARKS] = { 0 };
+
+	for (uint32_t i = 1; i < TRACE_FRAME_MARKS; i++)
+		frames[i - 1].code = i;
+	frames[TRACE_FRAME_MARKS - 1].code = TRACE_FRAME_MARKS;
+	send_stack(*state, PID, ID, frames, TRACE_FRAME_MARKS, 0);
+	for (uint32_t i = 1; i < TRACE_FRAME_MARKS; i++)
+		assert_string_equal(name_of(*state, path_of(*state, PID, ID), i - 1), expected[i]);
+	assert_string_equal(name_of(*state, path_of(*state, PID, ID), TRACE_FRAME_MARKS - 1),
+			    "[unknown function]");
+	assert_int_equal(python_stacks_lost(*state), 1);
+}
+
 static uint32_t native_name(const struct trace_native *event, uint32_t i, void *userdata)
 {
 	assert_int_equal(event->pcs[i], 0x500000 + i);
@@ -504,6 +526,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_path, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_text_of_no_width, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_marks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shim, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_merged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interleaved, setup, teardown),

@@ -129,11 +129,13 @@ static int keep(const struct http_request *request, const struct strbuf *page, s
 static const struct http_manner part_manner = {
 	.method_refused = "not this method",
 	.failed = "in other words",
+	.ignores_body = true,
 	.max_age_ns = PART_AGE_NS,
 	.refuse = refuse_variant,
 	.filter = keep,
 };
-static const struct http_manner any_manner = { 0 };
+static const struct http_manner packed_manner = { .encodes = true, .filter = keep };
+static const struct http_manner any_manner = { .ignores_body = true };
 static const struct http_manner stream_manner = { .stream = true };
 
 static uint64_t generation(void *userdata)
@@ -149,12 +151,22 @@ static const struct http_route routes[] = {
 	{ .path = "/echo", .methods = HTTP_GET | HTTP_POST, .variant = never_cached, .handle = echo },
 	{ .path = "/fail", .methods = HTTP_GET, .handle = always_fails },
 	{ .path = "/empty", .methods = HTTP_GET, .handle = empty },
-	{ .path = "/do", .methods = HTTP_POST, .local_only = true, .variant = never_cached, .handle = echo },
+	{ .path = "/do",
+	  .methods = HTTP_POST,
+	  .right = ACCESS_LOCAL,
+	  .variant = never_cached,
+	  .handle = echo },
 	{ .path = "/part",
 	  .methods = HTTP_GET,
 	  .variant = part_variant,
 	  .handle = page,
 	  .manner = &part_manner },
+	{ .path = "/packed",
+	  .methods = HTTP_GET,
+	  .variant = page_variant,
+	  .handle = page,
+	  .manner = &packed_manner },
+	{ .path = "/packed/missing", .methods = HTTP_GET, .handle = missing, .manner = &packed_manner },
 	{ .path = "/sour", .methods = HTTP_GET, .handle = always_fails, .manner = &part_manner },
 	{ .path = "/api/v1/numbers", .methods = HTTP_GET, .handle = numbers },
 	{ .path = "/api/v1/missing", .methods = HTTP_GET, .handle = missing },

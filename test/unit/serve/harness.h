@@ -31,14 +31,15 @@ struct server {
 	char folder[64]; /* temporary; its socket is "s" */
 	char socket[80];
 	atomic_uint_fast64_t generation;
-	atomic_uint renders; /* calls of /page's, /big's and /part's handlers */
+	atomic_uint renders; /* calls of the handlers of /page, /big, /part and /packed */
 	atomic_size_t page_bytes;
 };
 
 /*
  * Routes: /page cached, two variants by ?v=; /big the same in page_bytes; /echo uncached; /fail; /empty;
  * /do POST, local only; /part with a manner: cached, its first ?keep= bytes are sent, made again after
- * PART_AGE_NS; /sour the same, and fails; /any takes every method;
+ * PART_AGE_NS; /sour the same, and fails; /packed encoded, with page_bytes, two variants by ?v=, but not its
+ * first ?keep= bytes; /packed/missing a 404 of this manner; /any takes every method;
  * /api/v1/numbers, JSON; /api/v1/missing, fourth and fifth, 404; /api/v1/broken, no JSON; /api/v1/stream,
  * events of these.
  */

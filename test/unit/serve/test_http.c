@@ -15,6 +15,9 @@
 #include "harness.h"
 #include "serve/address.h"
 
+#define PACKED(method_, more_, encodings_) \
+	method_ " /packed" more_ " HTTP/1.1\r\nHost: x\r\nAccept-Encoding: " encodings_ "\r\n\r\n"
+
 static struct server *server;
 static struct strbuf reply;
 
@@ -432,6 +435,75 @@ static void test_parts_that_nobody_reads_are_bounded(void **state)
 	close_all(fds, SLOW);
 }
 
+static uint64_t encodings(void)
+{
+	struct http_stats stats;
+
+	http_stats(server->http, &stats);
+	return stats.encodings;
+}
+
+static void test_a_page_is_encoded_once_per_generation_variant_and_encoding(void **state)
+{
+	(void)state;
+	atomic_store(&server->page_bytes, 100000);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(ask(server, PACKED("GET", "", "gzip"), &reply), 200);
+		assert_non_null(strstr(reply.data, "Content-Encoding: gzip\r\n"));
+		assert_memory_equal(body_of(&reply), "\x1f\x8b", 2);
+		assert_true(reply.len < 10000);
+		assert_int_equal(ask(server, PACKED("HEAD", "", "gzip"), &reply), 200);
+		assert_non_null(strstr(reply.data, "Content-Encoding: gzip\r\n"));
+		assert_null(strstr(reply.data, "Content-Length: 100"));
+	}
+	assert_int_equal(atomic_load(&server->renders), 1);
+	assert_int_equal(encodings(), 1);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(ask(server, PACKED("GET", "", "gzip, zstd"), &reply), 200);
+		assert_non_null(strstr(reply.data, "Content-Encoding: zstd\r\n"));
+		assert_memory_equal(body_of(&reply), "\x28\xb5\x2f\xfd", 4);
+	}
+	assert_int_equal(atomic_load(&server->renders), 1);
+	assert_int_equal(encodings(), 2);
+	assert_int_equal(ask(server, PACKED("GET", "?v=b", "gzip"), &reply), 200);
+	assert_int_equal(atomic_load(&server->renders), 2);
+	assert_int_equal(encodings(), 3);
+	atomic_store(&server->generation, 2);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(ask(server, PACKED("GET", "", "gzip"), &reply), 200);
+	assert_int_equal(atomic_load(&server->renders), 3);
+	assert_int_equal(encodings(), 4);
+}
+
+static void test_what_is_not_encoded(void **state)
+{
+	static const struct {
+		const char *request;
+		unsigned status;
+	} cases[] = {
+		{ PACKED("GET", "", "br"), 200 },
+		{ PACKED("GET", "", "*"), 200 },
+		{ PACKED("GET", "", "identity;q=0"), 200 },
+		{ PACKED("GET", "", "gzip;q=0"), 200 },
+		{ PACKED("GET", "?keep=5", "gzip"), 200 },
+		{ PACKED("GET", "?keep=no", "gzip"), 500 },
+		{ PACKED("GET", "/missing", "gzip"), 404 },
+		{ PACKED("POST", "", "gzip"), 405 },
+		{ "GET /packed HTTP/1.1\r\nHost: x\r\n\r\n", 200 },
+		{ "GET /page HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n", 200 },
+		{ "GET /nothing HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n", 404 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned status = ask(server, cases[i].request, &reply);
+
+		if (status != cases[i].status || strstr(reply.data, "Content-Encoding"))
+			fail_msg("%s: got %u\n%s", cases[i].request, status, reply.data);
+	}
+	assert_int_equal(encodings(), 0);
+}
+
 static void test_control_socket(void **state)
 {
 	_cleanup_close_ int fd = dial_unix(server);
@@ -526,6 +598,8 @@ int main(void)
 		CASE(test_a_part_has_the_headers_of_its_page),
 		CASE(test_a_page_that_ages_is_made_again),
 		CASE(test_parts_that_nobody_reads_are_bounded),
+		CASE(test_a_page_is_encoded_once_per_generation_variant_and_encoding),
+		CASE(test_what_is_not_encoded),
 		CASE(test_control_socket),
 		CASE(test_counters),
 		CASE(test_listening),

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 #include "base/macro.h"
 #include "store/decimal.h"
@@ -45,8 +47,8 @@ static void render(const struct snapshot *s, struct strbuf *out)
 	unsigned all = JSON_GPUS | JSON_PROCESSES | JSON_NODE | JSON_TRACE | JSON_KERNELS | JSON_EVENTS;
 
 	strbuf_reset(out);
-	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, out), 0);
-	assert_int_equal(view_prometheus(s, EXPOSITION_OPENMETRICS, out), 0);
+	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, NULL, out), 0);
+	assert_int_equal(view_prometheus(s, EXPOSITION_OPENMETRICS, NULL, out), 0);
 	assert_int_equal(view_dcgm(s, &style, EXPOSITION_PROMETHEUS, out), 0);
 	assert_int_equal(view_json_text(s, all, out), 0);
 	assert_int_equal(table_gpus(s, &table, out), 0);
@@ -117,13 +119,13 @@ static void add(struct block_writer *writer, const struct snapshot *s, bool slow
 	strbuf_done(&bytes);
 }
 
-static struct block *reopen(struct block_writer *writer)
+static struct block *reopen(struct block_writer *writer, bool last)
 {
 	struct block *block = NULL;
 	struct strbuf out;
 
 	strbuf_init(&out, 0);
-	assert_int_equal(block_writer_finish(writer, true, &out), 0);
+	assert_int_equal(block_writer_finish(writer, last, &out), 0);
 	assert_int_equal(block_read(fields, &layout, out.data, out.len, &block), 0);
 	strbuf_done(&out);
 	return block;
@@ -154,7 +156,7 @@ static void assert_alone(struct snapshot *s)
 	forget(s);
 	assert_int_equal(block_writer_new(fields, &writer), 0);
 	add(writer, s, true, &mark);
-	block = reopen(writer);
+	block = reopen(writer, true);
 	assert_int_equal(block_frames(block), 1);
 	assert_true(block_next(block));
 	assert_restores(block, s);
@@ -191,13 +193,19 @@ static void change(struct snapshot *s, unsigned i)
 	s->processes[0].id.pid = i < 10 ? 1001 : 1000;
 	s->processes[2].series[PROCESS_BUSY] = s->processes[2].v[PROCESS_BUSY]; /* its series has all */
 	s->processes[2].has_series = true;
+	for (unsigned link = 0; link < 6; link++) {
+		e->id.v[SLOT_NVLINK_LINK_RX_BYTES + link] +=
+			1024 * (4e8 + i * 7919 % 5000 * 1e4 + link * i % 7);
+		e->id.p[SLOT_NVLINK_LINK_RX_BYTES + link] = PRESENCE_PRESENT;
+	}
 	snprintf(s->processes[1].comm, sizeof(s->processes[1].comm), "step %u", i / 4);
 	s->sources[SOURCE_NVML].in_use = true;
 	snprintf(s->sources[SOURCE_NVML].error, sizeof(s->sources[0].error), "%s", i % 6 ? "" : "it hung");
 	round_numbers(s);
 }
 
-static void test_many_frames(_unused_ void **state)
+/* @last: the block is packed. */
+static void check_many_frames(bool last)
 {
 	struct snapshot *writing = fixture_small(), *reading = fixture_small();
 	struct block_writer *writer;
@@ -212,7 +220,7 @@ static void test_many_frames(_unused_ void **state)
 		add(writer, writing, i % 10 == 0, &mark);
 		assert_int_equal(block_writer_frames(writer), i + 1);
 	}
-	block = reopen(writer);
+	block = reopen(writer, last);
 	for (unsigned i = 0; i < 60; i++) {
 		change(reading, i);
 		assert_true(block_next(block));
@@ -226,13 +234,19 @@ static void test_many_frames(_unused_ void **state)
 	/* And after it was closed. */
 	block_writer_reset(writer);
 	add(writer, writing, true, &mark);
-	block = reopen(writer);
+	block = reopen(writer, last);
 	assert_true(block_next(block));
 	assert_restores(block, writing);
 	block_free(block);
 	block_writer_free(writer);
 	fixture_free(writing);
 	fixture_free(reading);
+}
+
+static void test_many_frames(_unused_ void **state)
+{
+	check_many_frames(false);
+	check_many_frames(true);
 }
 
 /* Between two slow frames what is slow stays. */
@@ -251,7 +265,7 @@ static void test_slow_tables(_unused_ void **state)
 	add(writer, s, false, &mark);
 	add(writer, s, true, &mark);
 	s->trace->kernels_n = kernels;
-	block = reopen(writer);
+	block = reopen(writer, true);
 	assert_true(kernels > 1);
 	assert_true(block_next(block));
 	assert_int_equal(block_rows(block, STORE_KERNELS), kernels);
@@ -286,6 +300,74 @@ static void test_torn(_unused_ void **state)
 	fixture_free(s);
 }
 
+static size_t unpack(const struct strbuf *block, uint8_t **ret_bytes)
+{
+	size_t n = (size_t)ZSTD_getFrameContentSize(block->data, block->len);
+
+	*ret_bytes = malloc(n + 1);
+	assert_non_null(*ret_bytes);
+	assert_int_equal(ZSTD_decompress(*ret_bytes, n, block->data, block->len), n);
+	return n;
+}
+
+/* 0, or the error of a block with these bytes. */
+static int read_bytes(const uint8_t *bytes, size_t n)
+{
+	size_t room = ZSTD_compressBound(n);
+	_cleanup_free_ char *data = malloc(room);
+	struct block *block = NULL;
+	int r;
+
+	assert_non_null(data);
+	r = block_read(fields, &layout, data, ZSTD_compress(data, room, bytes, n, 1), &block);
+	while (r == 0 && block_next(block))
+		;
+	r = r == 0 ? block_error(block) : r;
+	block_free(block);
+	return r;
+}
+
+/* Of packed blocks: any byte is another one, the end is missing, or there is more. */
+static void test_torn_packed(_unused_ void **state)
+{
+	struct snapshot *s = fixture_small();
+	struct block_writer *writer;
+	struct frame_mark mark = { 0 };
+	struct strbuf plain, packed;
+	unsigned refused = 0;
+	uint8_t *bytes;
+	size_t n;
+
+	assert_int_equal(block_writer_new(fields, &writer), 0);
+	for (unsigned i = 0; i < 60; i++) {
+		change(s, i);
+		add(writer, s, i % 10 == 0, &mark);
+	}
+	strbuf_init(&plain, 0);
+	strbuf_init(&packed, 0);
+	assert_int_equal(block_writer_finish(writer, false, &plain), 0);
+	assert_int_equal(block_writer_finish(writer, true, &packed), 0);
+	assert_true(packed.len * 4 < plain.len * 3);
+	n = unpack(&packed, &bytes);
+	assert_memory_equal(bytes, "gsblock3", 8);
+	assert_int_equal(read_bytes(bytes, n), 0);
+	for (size_t i = 0; i < n; i += 1 + n / 2000) {
+		bytes[i] ^= 0x41;
+		refused += read_bytes(bytes, n) == -EBADMSG;
+		bytes[i] ^= 0x41;
+		if (i % 16 == 0)
+			assert_int_equal(read_bytes(bytes, i), -EBADMSG);
+	}
+	assert_true(refused > 10);
+	bytes[n] = 0;
+	assert_int_equal(read_bytes(bytes, n + 1), -EBADMSG);
+	free(bytes);
+	strbuf_done(&plain);
+	strbuf_done(&packed);
+	block_writer_free(writer);
+	fixture_free(s);
+}
+
 /* Indexes of nothing, and times of no clock. */
 static void test_contradictions(_unused_ void **state)
 {
@@ -300,7 +382,7 @@ static void test_contradictions(_unused_ void **state)
 	s->processes[0].entity = 0;
 	s->real_ns = INT64_MAX;
 	add(writer, s, true, &mark);
-	block = reopen(writer);
+	block = reopen(writer, true);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_true(block_next(block));
 		assert_int_equal(restore_snapshot(block, fields, &restored), -EBADMSG);
@@ -315,7 +397,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pages_are_the_same), cmocka_unit_test(test_many_frames),
 		cmocka_unit_test(test_slow_tables),        cmocka_unit_test(test_torn),
-		cmocka_unit_test(test_contradictions),
+		cmocka_unit_test(test_torn_packed),        cmocka_unit_test(test_contradictions),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

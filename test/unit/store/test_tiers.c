@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/macro.h"
@@ -107,10 +110,11 @@ static void test_paces(_unused_ void **state)
 	fixture_free(s);
 }
 
-/* Whatever does not fit, the oldest goes. */
+/* Whatever does not fit, the oldest goes. There is room for the open blocks, which are not packed. */
 static void test_bounded(_unused_ void **state)
 {
-	const struct tiers_settings settings = { .max_bytes = MIB / 2, .frames = { 100000, 100000, 100000 } };
+	const struct tiers_settings settings = { .max_bytes = MIB * 5 / 8,
+						 .frames = { 100000, 100000, 100000 } };
 	struct database *database = open_store("bounded.db");
 	struct snapshot *s = fixture_full();
 	struct frame_mark mark = { 0 };
@@ -122,7 +126,7 @@ static void test_bounded(_unused_ void **state)
 
 	assert_int_equal(database_limit(database, settings.max_bytes), 0);
 	assert_int_equal(tiers_new(database, fields, &settings, &tiers), 0);
-	add_seconds(tiers, s, 1500, &mark);
+	add_seconds(tiers, s, 3000, &mark);
 	assert_int_equal(tiers_flush(tiers), 0);
 	tiers_figures(tiers, &figures);
 	tiers_free(tiers);
@@ -295,12 +299,111 @@ static void test_too_many_exits(_unused_ void **state)
 	fixture_free(s);
 }
 
+/* ---- killed in the middle of a write ---- */
+
+enum { TORN_PUTS = 12, TORN_BYTES = 20000, TORN_WRITES_MAX = 5000 };
+static unsigned writes_left;
+
+static ssize_t torn_pwrite(int fd, const void *data, size_t n, off_t at)
+{
+	if (--writes_left == 0) {
+		if (pwrite(fd, data, n / 2, at) >= 0)
+			raise(SIGKILL);
+		_exit(1);
+	}
+	return pwrite(fd, data, n, at);
+}
+
+static ssize_t torn_write(int fd, const void *data, size_t n)
+{
+	ssize_t written = torn_pwrite(fd, data, n, lseek(fd, 0, SEEK_CUR));
+
+	lseek(fd, MAX(written, (ssize_t)0), SEEK_CUR);
+	return written;
+}
+
+/* Each block is put twice, as one that grows; @done gets a byte for each that has been put. */
+static void put_until_killed(const char *name, int done)
+{
+	struct database *database = open_store(name);
+	sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
+	struct stored_block block = { .frames = 1 };
+	char data[TORN_BYTES];
+
+	vfs->xSetSystemCall(vfs, "pwrite", (sqlite3_syscall_ptr)torn_pwrite);
+	vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)torn_pwrite);
+	vfs->xSetSystemCall(vfs, "write", (sqlite3_syscall_ptr)torn_write);
+	for (int i = 0; i < TORN_PUTS; i++) {
+		memset(data, 'a' + i, sizeof(data));
+		block.id = i % 2 ? block.id : 0;
+		if (database_put(database, &block, data, sizeof(data)) < 0 || write(done, "", 1) != 1)
+			_exit(1);
+	}
+	database_close(database);
+	_exit(0);
+}
+
+/* @puts are in it, and perhaps one that was in the middle. */
+static void check_whole(const char *name, unsigned puts)
+{
+	struct database *database = open_store(name);
+	struct stored_block *blocks;
+	unsigned newest = 0;
+	size_t n, size;
+
+	assert_int_equal(database_list(database, &blocks, &n), 0);
+	for (size_t i = 0; i < n; i++) {
+		char *data;
+
+		assert_int_equal(database_get(database, blocks[i].id, (void **)&data, &size), 0);
+		assert_int_equal(size, TORN_BYTES);
+		for (size_t k = 1; k < size; k++)
+			assert_int_equal(data[k], data[0]);
+		assert_int_equal((unsigned)(data[0] - 'a') / 2, i);
+		newest = (unsigned)(data[0] - 'a') + 1;
+		free(data);
+	}
+	assert_in_range(newest, puts, puts + 1);
+	free(blocks);
+	database_close(database);
+}
+
+/* At every fifth of its writes, of which half is written. */
+static void test_killed_while_it_writes(_unused_ void **state)
+{
+	char name[32], done[TORN_PUTS + 1];
+	unsigned at = 1;
+	int status = -1, ends[2];
+
+	while (status != 0) {
+		pid_t child;
+		ssize_t puts;
+
+		assert_true((at += 5) < TORN_WRITES_MAX);
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		snprintf(name, sizeof(name), "torn-%u.db", at);
+		child = fork();
+		if (child == 0) {
+			writes_left = at;
+			put_until_killed(name, ends[1]);
+		}
+		close(ends[1]);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+		puts = read(ends[0], done, sizeof(done));
+		close(ends[0]);
+		check_whole(name, puts < 0 ? 0 : (unsigned)puts);
+	}
+	assert_true(at > TORN_PUTS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_paces),          cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_clock_is_set),   cmocka_unit_test(test_exits_of_all_paces),
 		cmocka_unit_test(test_too_many_exits),
+		cmocka_unit_test(test_killed_while_it_writes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "test.h"
+#include "needs.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,9 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bpf/bpf.h>
+
 #include "base/clock.h"
 #include "base/macro.h"
 #include "base/text.h"
+#include "trace/attach_private.h"
 #include "tracing.h"
 
 enum { OUTER = 3, INNER = 4, OTHER = 5 };
@@ -434,6 +437,41 @@ static void a_place_that_is_no_code_is_refused(void **state)
 	assert_int_equal(attach(tracing->backend, traced_file(), 0, false, &site, 0, &attachment), -EINVAL);
 }
 
+/* ---- the verifier ---- */
+
+/* Instructions that the kernel followed to verify the program; 0: it does not tell. */
+static uint32_t verified(const struct attach_backend *backend, const char *program)
+{
+	struct bpf_program *found = bpf_object__find_program_by_name(backend->programs[0], program);
+	struct bpf_prog_info info = { 0 };
+	uint32_t n = sizeof(info);
+
+	assert_int_equal(bpf_obj_get_info_by_fd(bpf_program__fd(found), &info, &n), 0);
+	return info.verified_insns;
+}
+
+/* It is most of what the start of tracing costs. */
+static void without_stacks_what_takes_them_is_not_verified(void **state)
+{
+	static const char *const programs[] = { "call_entry", "call_return" };
+	const struct tracing *tracing = tracing_of(state);
+	const struct attach_config config = { .ring_bytes = 4096,
+					      .stacks = true,
+					      .no_multi = !tracing->backend->way->multi };
+	struct attach_backend *with = NULL;
+	struct attach_error error;
+
+	if (verified(tracing->backend, "call_entry") == 0)
+		need_unmet("this kernel does not tell how much it verifies");
+	assert_int_equal(attach_backend_new(&config, &with, &error), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		print_message("# %s: %u, with stacks %u\n", programs[i],
+			      verified(tracing->backend, programs[i]), verified(with, programs[i]));
+		assert_true(verified(tracing->backend, programs[i]) < verified(with, programs[i]) / 2);
+	}
+	attach_backend_free(with);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -452,6 +490,7 @@ int main(void)
 		TRACING_TEST_BOTH(what_is_let_go_of_may_be_probed_again),
 		TRACING_TEST_BOTH(the_end_takes_no_longer_with_many_probes),
 		TRACING_TEST_BOTH(a_place_that_is_no_code_is_refused),
+		TRACING_TEST_BOTH(without_stacks_what_takes_them_is_not_verified),
 	};
 
 	return cmocka_run_group_tests_name("attach", tests, NULL, NULL);

@@ -11,12 +11,11 @@
 #include "elf/image.h"
 #include "elf/slow.h"
 
-/* CPU time advances by a step each time somebody looks. */
-static int64_t cpu_ns, cpu_step_ns;
+static int64_t cpu_ns;
 
 static int64_t fake_cpu_ns(void)
 {
-	return cpu_ns += cpu_step_ns;
+	return cpu_ns;
 }
 
 /* Reading the symbols ends early, when they are read for this time; 0: never. */
@@ -27,6 +26,13 @@ static int fake_entries(struct elf_file *file, elf_symbol_fn *fn, void *userdata
 	return out_of_time > 0 && --out_of_time == 0 ? -ETIME : elf_entries(file, fn, userdata);
 }
 
+#include "trace/list.h"
+
+static const uint64_t all_steps = TRACE_LIST_STEPS;
+static uint64_t steps;
+
+#undef TRACE_LIST_STEPS
+#define TRACE_LIST_STEPS steps
 #define clock_thread_cpu_ns fake_cpu_ns
 #define elf_entries fake_entries
 #include "trace/list.c"
@@ -52,12 +58,12 @@ static int see(const struct trace_listing *listing, void *userdata)
 	return 0;
 }
 
-static int list(enum slow_kind kind, unsigned n, struct seen *seen)
+static int list_for(unsigned users, enum slow_kind kind, unsigned n, struct seen *seen)
 {
 	size_t size;
 	_cleanup_free_ uint8_t *bytes = slow_make(kind, n, &size);
 	_cleanup_close_ int fd = image_open(bytes, size);
-	struct site_query query = { 0 };
+	struct site_query query = { .users = users };
 
 	memcpy(query.libraries, driver, sizeof(query.libraries));
 	site_rules_default(EM_X86_64, &query.rules);
@@ -65,10 +71,15 @@ static int list(enum slow_kind kind, unsigned n, struct seen *seen)
 	return trace_list_sites(fd, &query, see, seen, NULL);
 }
 
+static int list(enum slow_kind kind, unsigned n, struct seen *seen)
+{
+	return list_for(0, kind, n, seen);
+}
+
 static int set_up(_unused_ void **state)
 {
 	cpu_ns = INT64_MAX / 2; /* src/elf has the real clock, which is never past this */
-	cpu_step_ns = 0;
+	steps = all_steps;
 	out_of_time = 0;
 	return 0;
 }
@@ -93,18 +104,19 @@ static void bounds_the_code(_unused_ void **state)
 		assert_int_equal(list(kinds[i], MOST, &seen), 0);
 		assert_int_equal(seen.n, MOST);
 		assert_int_equal(seen.too_much, 0);
+		assert_int_equal(seen.too_long, 0);
 		assert_int_equal(list(kinds[i], MOST + 9, &seen), 0);
 		assert_int_equal(seen.n, MOST + 9);
 		assert_int_equal(seen.too_much, 9);
 	}
 }
 
-/* In the middle of the functions. */
-static void bounds_the_time(_unused_ void **state)
+/* In the middle of the functions; one takes more than 7,000 steps. */
+static void bounds_the_steps(_unused_ void **state)
 {
 	struct seen seen;
 
-	cpu_step_ns = TRACE_LIST_CPU_NS / 5 + 1;
+	steps = UINT64_C(4) * 7000;
 	assert_int_equal(list(SLOW_JUMPS, 12, &seen), 0);
 	assert_int_equal(seen.n, 12);
 	assert_int_equal(seen.chosen, 4);
@@ -112,7 +124,7 @@ static void bounds_the_time(_unused_ void **state)
 }
 
 /* While symbols are read: where a function is known, it is refused, else the file is. */
-static void bounds_the_time_of_symbols(_unused_ void **state)
+static void bounds_the_steps_of_symbols(_unused_ void **state)
 {
 	struct seen seen;
 
@@ -123,9 +135,21 @@ static void bounds_the_time_of_symbols(_unused_ void **state)
 	assert_int_equal(list(SLOW_JUMPS, 3, &seen), 0);
 	assert_int_equal(seen.n, 3);
 	assert_int_equal(seen.too_long, 3);
-	cpu_ns = -10 * TRACE_LIST_CPU_NS; /* the limit that src/elf gets is past at once */
-	assert_int_equal(list(SLOW_NAMES, 10, &seen), -E2BIG);
+	steps = 1000;
+	assert_int_equal(list(SLOW_NAMES, 10000, &seen), -E2BIG);
 	assert_int_equal(seen.n, 0);
+}
+
+/* A machine on which a thread's time is that of others, too, lists all; what the user names may take long. */
+static void time_bounds_what_is_named_only(_unused_ void **state)
+{
+	struct seen seen;
+
+	cpu_ns = -10 * TRACE_LIST_CPU_NS; /* the limit that src/elf gets is past at once */
+	assert_int_equal(list_for(1, SLOW_NAMES, 10, &seen), -E2BIG);
+	assert_int_equal(seen.n, 0);
+	assert_int_equal(list(SLOW_NAMES, 10, &seen), 0);
+	assert_int_equal(seen.chosen, 1);
 }
 
 int main(void)
@@ -133,8 +157,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(all_sites_of_an_ordinary_number, set_up),
 		cmocka_unit_test_setup(bounds_the_code, set_up),
-		cmocka_unit_test_setup(bounds_the_time, set_up),
-		cmocka_unit_test_setup(bounds_the_time_of_symbols, set_up),
+		cmocka_unit_test_setup(bounds_the_steps, set_up),
+		cmocka_unit_test_setup(bounds_the_steps_of_symbols, set_up),
+		cmocka_unit_test_setup(time_bounds_what_is_named_only, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,23 +249,43 @@ static void a_file_of_users_has_no_hold_of_the_next(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* Killed at each question: the first time it is asked again, the second is the end of it. */
+/*
+ * A program that stops itself, before it reads a question, while the file "hold" is beside it; then it is
+ * the helper.
+ */
+static void make_holder(char folder[static 64], char holder[static 96], char hold[static 96])
+{
+	int fd;
+
+	snprintf(folder, 64, "/tmp/gpusonde-test-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(holder, 96, "%s/holder", folder);
+	snprintf(hold, 96, "%s/hold", folder);
+	fd = open(holder, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+	assert_true(dprintf(fd, "#!/bin/sh\n[ ! -e %s ] || kill -STOP $$\nexec %s \"$@\"\n", hold, program) >
+		    0);
+	close(fd);
+	fd = open(hold, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* Asked in vain, the first time it is asked again, the second is the end of it. */
 static void what_helpers_are_lost_over(void **state)
 {
+	char folder[64], holder[96], hold[96];
 	struct readers_stats stats;
 
-	(void)state;
+	make_holder(folder, holder, hold);
+	end(state);
+	begin_with(holder);
 	assert_int_equal(readers_look(f.readers, getpid(), 7), 0);
-	while (f.looked == 0) {
-		readers_stats(f.readers, &stats);
-		if (stats.files.pid)
-			kill(stats.files.pid, SIGSTOP); /* until the deadline */
-		assert_true(sd_event_run(f.event, 50000) >= 0);
-	}
+	WAIT_FOR(f.looked == 1);
 	assert_int_equal(f.result.outcome, READER_LOST);
 	assert_int_equal(f.result.error, -110);
 	readers_stats(f.readers, &stats);
 	assert_int_equal(stats.files.starts, 2);
+	assert_int_equal(unlink(hold), 0);
 	f.looked = 0;
 	assert_int_equal(readers_look(f.readers, getpid(), 7), 0);
 	readers_stats(f.readers, &stats);
@@ -273,6 +293,8 @@ static void what_helpers_are_lost_over(void **state)
 	kill(stats.files.pid, SIGKILL); /* once */
 	WAIT_FOR(f.looked == 1);
 	assert_int_equal(f.result.outcome, READER_ANSWERED);
+	assert_int_equal(unlink(holder), 0);
+	assert_int_equal(rmdir(folder), 0);
 }
 
 static void no_helper_is_nobodys_fault(void **state)

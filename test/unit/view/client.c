@@ -9,7 +9,7 @@ char *client_page(const struct snapshot *s, enum exposition format)
 	char *text;
 
 	strbuf_init(&out, 0);
-	assert_int_equal(view_prometheus(s, format, &out), 0);
+	assert_int_equal(view_prometheus(s, format, NULL, &out), 0);
 	text = strbuf_take(&out);
 	assert_non_null(text);
 	return text;

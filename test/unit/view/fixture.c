@@ -143,6 +143,11 @@ static void set_basic(struct entity *e, double utilization)
 	set(e, SLOT_EVENT_REASON_GPU_IDLE, 0);
 	set(e, SLOT_EVENT_REASON_SW_POWER_CAP, 1);
 	set(e, SLOT_THROTTLE_POWER, 12.000000345);
+	e->id.stamps.offset_ns = -192 * SECOND / 1000;
+	e->id.stamps.error_ns = 1002000;
+	e->id.stamps.at_ns[STAMPED_UTILIZATION_GPU] = e->sampled_boot_ns - 1030 * (SECOND / 1000);
+	e->stamped_boot_ns = e->sampled_boot_ns;
+	e->stamped_real_ns = e->sampled_real_ns;
 	e->samples = 86400;
 	e->percent_sum[0] = 86400 * 57.0;
 	e->percent_sum[1] = 86400 * 29.0;
@@ -435,6 +440,64 @@ static void add_small_allocations(struct snapshot *s)
 	a->idle_p = PRESENCE_ABSENT;
 }
 
+/*
+ * Without pressure: this kernel has none. A disk that has done nothing, and one whose busy time makes no
+ * sense.
+ */
+static void add_small_host(struct host *host)
+{
+	host->read = true;
+	for (unsigned row = 0; row < HOST_METRICS; row++) {
+		host->p[row] = PRESENCE_PRESENT;
+		host->v[row] = row;
+	}
+	for (unsigned row = HOST_PRESSURE_CPU_SOME; row <= HOST_PRESSURE_IO_FULL; row++)
+		host->p[row] = PRESENCE_UNSUPPORTED;
+	host->v[HOST_CPU_USER] = 8123.07;
+	host->v[HOST_MEMORY_TOTAL] = 1024 * GIB;
+	host->v[HOST_SWAP_TOTAL] = host->v[HOST_SWAP_USED] = 0;
+	host->v[HOST_DISKS_LEFT_OUT] = 0;
+	host->v[HOST_INTERFACES_LEFT_OUT] = 240;
+	host->devices[HOST_DISKS].n = 2;
+	strcpy(host->devices[HOST_DISKS].list[0].name, "nvme0n1");
+	strcpy(host->devices[HOST_DISKS].list[1].name, "sda");
+	host->devices[HOST_INTERFACES].n = 1;
+	strcpy(host->devices[HOST_INTERFACES].list[0].name, "ib\"0");
+	for (unsigned k = 0; k < HOST_LISTS; k++)
+		for (uint32_t i = 0; i < host->devices[k].n; i++)
+			memset(host->devices[k].list[i].p, PRESENCE_PRESENT, host_lists[k].n);
+	host->devices[HOST_DISKS].list[0].v[DISK_READ_BYTES] = 3 * GIB;
+	host->devices[HOST_DISKS].list[0].v[DISK_BUSY] = 4294967.298;
+	host->devices[HOST_DISKS].list[1].p[DISK_BUSY] = PRESENCE_FAILED;
+	host->devices[HOST_INTERFACES].list[0].v[INTERFACE_SENT_BYTES] = 9007199254740992.0;
+}
+
+/* One whose GPU is another one's, too, and one that cannot be reached. */
+static void add_small_servers(struct servers *servers)
+{
+	struct inference_server *read = &servers->list[0], *elsewhere = &servers->list[1];
+
+	servers->read = true;
+	servers->n = 2;
+	servers->left_out = 3;
+	*read = (struct inference_server){
+		.id = { 4711, 0 }, .uid = 1000, .kind = SERVER_VLLM, .state = SERVER_STATE_READ, .port = 8000
+	};
+	for (unsigned row = 0; row < SERVER_METRICS; row++) {
+		read->v[row] = row + 0.5;
+		read->p[row] = PRESENCE_PRESENT;
+	}
+	read->v[SERVER_TOKENS_GENERATED] = 9007199254740992.0;
+	for (unsigned row = SERVER_TOLD; row < SERVER_METRICS; row++)
+		read->p[row] |= PRESENCE_ESTIMATED;
+	read->p[SERVER_CACHE] = PRESENCE_ABSENT;
+	*elsewhere = (struct inference_server){ .id = { 4712, 0 },
+				      .uid = UINT32_MAX,
+				      .kind = SERVER_LLAMA_CPP,
+				      .state = SERVER_STATE_ELSEWHERE };
+	strcpy(elsewhere->error, "a \"reason\"");
+}
+
 struct snapshot *fixture_small(void)
 {
 	struct snapshot *s = snapshot_new(8, 8, 8, 8, 8);
@@ -466,6 +529,8 @@ struct snapshot *fixture_small(void)
 	s->topology[0][1] = s->topology[1][0] = 6;
 	s->topology_nvlinks[0][1] = s->topology_nvlinks[1][0] = 18;
 	s->topology[0][2] = s->topology[2][0] = 2;
+	add_small_host(&s->host);
+	add_small_servers(&s->servers);
 	s->rejected[GPU_TEMPERATURE_MEMORY] = 7;
 	s->rejected_process[PROCESS_MEMORY] = 2;
 	s->agent[AGENT_TICKS] = 86400;

@@ -46,15 +46,18 @@ static void names_of_members(void **state)
 static void expect_taken(const char *filter_text, const char *ids)
 {
 	json_t *rows = rows_of(text), *row;
-	struct field_filter filter;
+	struct field_filter parsed, filter;
 	struct strbuf out;
 	size_t i;
 
 	strbuf_init(&out, 0);
 	strbuf_adds(&out, "");
-	if (field_filter_parse(filter_text, &filter) < 0) {
+	if (field_filter_parse(filter_text, &parsed) < 0) {
 		strbuf_addc(&out, '!');
 	} else {
+		/* A copy is one of its own. */
+		filter = parsed;
+		memset(&parsed, 0, sizeof(parsed));
 		json_array_foreach(rows, i, row) {
 			if (field_filter_takes(&filter, row))
 				field_add_text(field_of(row, "id"), &out);

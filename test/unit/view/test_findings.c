@@ -82,7 +82,8 @@ static void as_json(_unused_ void **state)
 	strbuf_init(&out, 0);
 	assert_int_equal(json_findings(findings, &out), 0);
 	assert_string_equal(
-		out.data, "{\"findings\":[{\"finding\":\"copy_bound\",\"title\":\"threads wait for copies\","
+		out.data, "{\"findings\":[{\"finding\":\"copy_bound\",\"id\":null,\"caused_by\":null,"
+			  "\"symptoms\":[],\"title\":\"threads wait for copies\","
 			  "\"active\":true,\"node\":\"node1\",\"pid\":7,\"device\":\"GPU 0\","
 			  "\"subject\":\"cudaMemcpy\","
 			  "\"communicator\":\"0x00000000000000ab\",\"confidence\":0.8,"
@@ -98,6 +99,57 @@ static void as_json(_unused_ void **state)
 			  "\"missing_evidence\":[]},{\"finding\":\"straggler\",\"judged\":false,\"active\":0,"
 			  "\"missing_evidence\":[\"operations of NCCL\"]}],"
 			  "\"events\":12,\"events_out_of_order\":0,\"beyond_limits\":3}");
+	strbuf_done(&out);
+	free(findings);
+}
+
+/* A symptom is listed under its cause, and not counted; one whose cause is not there stands alone. */
+static void symptoms(_unused_ void **state)
+{
+	struct findings *findings = findings_new(3, 2, 0, 0, NULL);
+	struct strbuf out;
+
+	assert_non_null(findings);
+	strbuf_init(&out, 0);
+	findings->n = 3;
+	findings->rules_n = 2;
+	findings->events = 1;
+	findings->rules[0] =
+		(struct finding_rule){ .name = "effect", .title = "it is slow", .remedy = "look" };
+	findings->rules[1] =
+		(struct finding_rule){ .name = "cause", .title = "it is hot", .remedy = "cool it" };
+	findings->list[0] = (struct finding){ .rule = 0, .id = 1, .cause = 2, .active = true, .pid = 7 };
+	findings->list[1] = (struct finding){ .rule = 1, .id = 2, .active = true, .device = "GPU 0" };
+	findings->list[2] = (struct finding){ .rule = 0, .id = 3, .cause = 9, .active = true, .pid = 8 };
+	findings_count(findings);
+	assert_int_equal(findings->rules[0].active, 1);
+	assert_int_equal(findings->rules[1].active, 1);
+	assert_int_equal(text_findings(findings, &plain, &out), 0);
+	assert_string_equal(out.data, "cause: it is hot (GPU 0, confidence 0 %)\n"
+				      "  timeline: 0.000000 s to 0.000000 s, at the GPU\n"
+				      "  remedy: cool it\n"
+				      "  explains these, its symptoms:\n"
+				      "    effect: it is slow (PID 7, confidence 0 %)\n"
+				      "\n"
+				      "effect: it is slow (PID 8, confidence 0 %)\n"
+				      "  timeline: 0.000000 s to 0.000000 s, at the process\n"
+				      "  remedy: look\n"
+				      "\n");
+	strbuf_reset(&out);
+	assert_int_equal(json_findings(findings, &out), 0);
+	assert_non_null(strstr(out.data, "\"id\":1,\"caused_by\":2,\"symptoms\":[]"));
+	assert_non_null(strstr(out.data, "\"id\":2,\"caused_by\":null,\"symptoms\":[1]"));
+	assert_non_null(strstr(out.data, "\"id\":3,\"caused_by\":null,\"symptoms\":[]"));
+	findings->real_offset_ns = INT64_C(1790000000) * 1000000000;
+	strbuf_reset(&out);
+	assert_int_equal(text_findings(findings, &plain, &out), 0);
+	assert_non_null(strstr(out.data, " s, from 2026-09-21T14:13:20.000Z, at the GPU\n"));
+	/* A recording that makes no sense loses none of them. */
+	findings->list[1].cause = 1;
+	strbuf_reset(&out);
+	assert_int_equal(text_findings(findings, &plain, &out), 0);
+	assert_non_null(strstr(out.data, "\ncause: "));
+	assert_non_null(strstr(out.data, "PID 7"));
 	strbuf_done(&out);
 	free(findings);
 }
@@ -125,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_text),
 		cmocka_unit_test(as_json),
+		cmocka_unit_test(symptoms),
 		cmocka_unit_test(without_findings),
 	};
 

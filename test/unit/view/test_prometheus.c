@@ -7,6 +7,7 @@
 #include "base/macro.h"
 #include "client.h"
 #include "fixture.h"
+#include "view/families.h"
 #include "view/view.h"
 
 static bool has(const char *text, const char *what)
@@ -50,6 +51,10 @@ static void table_makes_valid_names(void **state)
 	check_names(gpu_metrics, GPU_METRICS);
 	check_names(process_metrics, PROCESS_METRICS);
 	check_names(traced_metrics, TRACED_METRICS);
+	check_names(host_metrics, HOST_METRICS);
+	check_names(disk_metrics, DISK_METRICS);
+	check_names(interface_metrics, INTERFACE_METRICS);
+	check_names(server_metrics, SERVER_METRICS);
 	check_names(agent_metrics, AGENT_METRICS);
 	for (unsigned i = 0; i < TRACED_METRICS; i++)
 		assert_int_equal(strncmp(traced_metrics[i].family, "process_cuda_", 13), 0);
@@ -341,9 +346,37 @@ static void limit_is_kept(void **state)
 
 	(void)state;
 	strbuf_init(&out, 1000);
-	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, &out), -E2BIG);
+	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, NULL, &out), -E2BIG);
 	assert_true(out.len <= 1000);
 	strbuf_done(&out);
+	fixture_free(s);
+}
+
+/* Whether families are left out before the page is written, or of the page. */
+static void families_are_left_out(void **state)
+{
+	static const char *const lists[] = { "gpusonde_gpu_*", "gpusonde_*_total,gpusonde_gpu_info",
+					     "!gpusonde_process_*", "nothing", "" };
+	struct snapshot *s = fixture_small();
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(lists) * EXPOSITIONS; i++) {
+		enum exposition format = (enum exposition)(i % EXPOSITIONS);
+		const char *list = lists[i / EXPOSITIONS];
+		struct strbuf whole, written, left;
+
+		strbuf_init(&whole, 0);
+		strbuf_init(&written, 0);
+		strbuf_init(&left, 0);
+		assert_int_equal(view_prometheus(s, format, NULL, &whole), 0);
+		assert_int_equal(view_prometheus(s, format, list, &written), 0);
+		families_of_page(&whole, list, &left);
+		assert_string_equal(written.data, left.data);
+		assert_true(*list ? written.len < whole.len : written.len == whole.len);
+		strbuf_done(&whole);
+		strbuf_done(&written);
+		strbuf_done(&left);
+	}
 	fixture_free(s);
 }
 
@@ -365,6 +398,7 @@ int main(void)
 		cmocka_unit_test(openmetrics_differs_where_it_must),
 		cmocka_unit_test(simulated_is_said),
 		cmocka_unit_test(limit_is_kept),
+		cmocka_unit_test(families_are_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -489,7 +489,7 @@ static void a_limit_is_an_error(void **state)
 
 	(void)state;
 	strbuf_init(&out, 24 * 1024);
-	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, &out), -E2BIG);
+	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, NULL, &out), -E2BIG);
 	strbuf_reset(&out);
 	assert_int_equal(view_json_text(s, JSON_GPUS | JSON_TRACE, &out), -E2BIG);
 	strbuf_done(&out);

@@ -8,6 +8,7 @@
 #include "base/macro.h"
 #include "client.h"
 #include "fixture.h"
+#include "view/family_names.h"
 #include "view/number.h"
 #include "view/view.h"
 #include "view/walk.h"
@@ -31,10 +32,30 @@ struct collector {
 	uint32_t estimated, created;
 };
 
+/* What "gpusonde lint" judges queries by is what the pages have. */
+static void expect_known(const struct family *family, const char *suffix, const struct label *label)
+{
+	struct strbuf name, labels;
+	const char *label_name = label ? label->name : "";
+
+	strbuf_init(&name, 0);
+	strbuf_init(&labels, 0);
+	strbuf_addf(&name, "%s%s%s", family->prefix, family->name, suffix);
+	if (!series_labels(name.data, name.len, &labels) ||
+	    (label && !label_is_listed(labels.data, label_name, strlen(label_name))))
+		fail_msg("%s: not known, or its label \"%s\" is not, but: %s", name.data, label_name,
+			 labels.data);
+	strbuf_done(&labels);
+	strbuf_done(&name);
+}
+
 static bool collect_family(void *userdata, const struct family *family)
 {
 	struct collector *c = userdata;
+	bool durations = family->type == FAMILY_HISTOGRAM;
 
+	expect_known(family, durations ? "_count" : "", NULL);
+	expect_known(family, durations ? "_bucket" : "", durations ? &(struct label){ "le", "1" } : NULL);
 	c->family = *family;
 	c->families++;
 	c->of_subjects |= family->subject;
@@ -54,6 +75,7 @@ static void add_sample(struct collector *c, const char *suffix, double value)
 
 static void collect_label(struct collector *c, const struct label *label)
 {
+	expect_known(&c->family, "", label);
 	assert_non_null(label->name);
 	assert_non_null(label->value);
 	if (STRV_EQ(label->name, "comm") && STRV_EQ(label->value, "train \"a\\b\"\n"))

@@ -11,19 +11,9 @@
 #include "web/history_numbers.h"
 #include "web/routes.h"
 
+#include "arguments.h"
+
 #define MINUTE_NS (60 * NSEC_PER_SEC)
-
-struct argument {
-	const char *name, *value;
-};
-
-static const char *argument_of(const struct http_request *request, const char *name)
-{
-	for (const struct argument *a = request->priv; a->name; a++)
-		if (STRV_EQ(a->name, name))
-			return a->value;
-	return NULL;
-}
 
 static bool ask(const struct http_manner *manner, const struct argument *arguments,
 		int64_t numbers[static HTTP_NUMBERS], const char *named)

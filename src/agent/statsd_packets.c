@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/statsd_packets.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "view/number.h"
+
+int statsd_packets_init(struct statsd_packets *packets, size_t bytes,
+			void (*send)(const void *data, size_t n, void *userdata), void *userdata)
+{
+	*packets = (struct statsd_packets){ .send = send, .userdata = userdata, .bytes = bytes };
+	strbuf_init(&packets->packet, 0);
+	strbuf_init(&packets->line, 0);
+	packets->known_values = calloc(STATSD_COUNTERS_MAX, sizeof(*packets->known_values));
+	packets->next_values = calloc(STATSD_COUNTERS_MAX, sizeof(*packets->next_values));
+	if (packets->known_values && packets->next_values)
+		return 0;
+	statsd_packets_done(packets);
+	return -ENOMEM;
+}
+
+void statsd_packets_done(struct statsd_packets *packets)
+{
+	strbuf_done(&packets->packet);
+	strbuf_done(&packets->line);
+	hashmap_done(&packets->known);
+	hashmap_done(&packets->next);
+	free(packets->known_values);
+	free(packets->next_values);
+	packets->known_values = packets->next_values = NULL;
+}
+
+/* ---- counters ---- */
+
+static uint64_t counter_key(struct statsd_packets *packets, const struct statsd_value *value)
+{
+	strbuf_reset(&packets->line);
+	strbuf_adds(&packets->line, value->name);
+	strbuf_addc(&packets->line, '|');
+	strbuf_adds(&packets->line, value->tags);
+	return hash_bytes_secret(packets->line.data, packets->line.len);
+}
+
+static double increase_of(const struct statsd_packets *packets, uint64_t key,
+			  const struct statsd_value *value)
+{
+	uint32_t at;
+
+	/* One that fell has begun anew. */
+	if (hashmap_get(&packets->known, key, &at))
+		return value->value >= packets->known_values[at] ? value->value - packets->known_values[at] :
+								   value->value;
+	if (packets->known_real_ns && value->created_real_ns > packets->known_real_ns)
+		return value->value;
+	return 0;
+}
+
+/* False: there is no room to remember it. */
+static bool take_increase(struct statsd_packets *packets, const struct statsd_value *value,
+			  double *ret_increase)
+{
+	uint64_t key = counter_key(packets, value);
+	uint32_t at = packets->next.count;
+
+	if (at == STATSD_COUNTERS_MAX || hashmap_put(&packets->next, key, at) < 0)
+		return false;
+	packets->next_values[at] = value->value;
+	*ret_increase = increase_of(packets, key, value);
+	return true;
+}
+
+/* ---- datagrams ---- */
+
+static void send_packet(struct statsd_packets *packets)
+{
+	if (packets->packet.len > 0 && !packets->packet.failed)
+		packets->send(packets->packet.data, packets->packet.len, packets->userdata);
+	strbuf_reset(&packets->packet);
+}
+
+static void add_statsd_line(struct statsd_packets *packets, const struct statsd_value *value, double number)
+{
+	struct strbuf *line = &packets->line;
+
+	strbuf_reset(line);
+	strbuf_adds(line, value->name);
+	strbuf_addc(line, ':');
+	number_add(line, number);
+	strbuf_adds(line, value->is_counter ? "|c" : "|g");
+	if (*value->tags) {
+		strbuf_adds(line, "|#");
+		strbuf_adds(line, value->tags);
+	}
+	strbuf_addc(line, '\n');
+	if (line->failed || line->len > packets->bytes) {
+		packets->left_out++;
+		return;
+	}
+	if (packets->packet.len + line->len > packets->bytes)
+		send_packet(packets);
+	strbuf_add(&packets->packet, line->data, line->len);
+}
+
+void statsd_packets_add(struct statsd_packets *packets, const struct statsd_value *value)
+{
+	double number = value->value;
+
+	if (!isfinite(number))
+		return;
+	if (value->is_counter && !take_increase(packets, value, &number))
+		packets->left_out++;
+	else if (!value->is_counter || number > 0)
+		add_statsd_line(packets, value, number);
+}
+
+void statsd_packets_end(struct statsd_packets *packets, int64_t real_ns)
+{
+	struct hashmap map = packets->known;
+	double *values = packets->known_values;
+
+	send_packet(packets);
+	packets->known = packets->next;
+	packets->known_values = packets->next_values;
+	packets->next = map;
+	packets->next_values = values;
+	hashmap_clear(&packets->next);
+	packets->known_real_ns = real_ns;
+}

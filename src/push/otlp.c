@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "push/otlp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "base/macro.h"
+#include "base/strbuf.h"
+#include "push/otlp.pb-c.h"
+#include "push/otlp_pack.h"
+#include "push/post.h"
+
+enum { LABELS_MAX = 64 };
+
+/* Sums as they were on a page: of a series how many buckets it has, its value and their counts. */
+struct sums {
+	struct hashmap map; /* of a series to the first of these numbers */
+	double *numbers;
+	size_t n, room;
+};
+
+struct otlp {
+	char resource[sizeof(((struct push_settings *)NULL)->labels)];
+	uint32_t points_max;
+	bool delta;
+	struct sums known;
+	int64_t known_real_ns; /* of that page; 0: there was none */
+};
+
+/* The points of a page. */
+struct otlp_points {
+	struct otlp_point *list;
+	uint32_t n;
+	uint64_t *counts; /* of all histograms */
+	size_t counts_n;
+	struct sums next;
+};
+
+static void sums_done(struct sums *sums)
+{
+	hashmap_done(&sums->map);
+	free(sums->numbers);
+	*sums = (struct sums){ 0 };
+}
+
+static void points_end(struct otlp_points *points)
+{
+	free(points->list);
+	free(points->counts);
+	sums_done(&points->next);
+}
+
+/* ---- what was added ---- */
+
+static uint64_t series_key(const struct samples *samples, const struct otlp_point *point)
+{
+	struct page_label labels[LABELS_MAX];
+	uint32_t n = samples_labels(samples, point->series, labels, LABELS_MAX);
+	const char *name = samples_text(samples, point->family->name);
+	uint64_t key = hash_bytes_secret(name, strlen(name));
+
+	for (uint32_t i = 0; i < n; i++) {
+		const char *text[] = { samples_text(samples, labels[i].name),
+				       samples_text(samples, labels[i].value) };
+		uint64_t parts[] = { key, hash_bytes_secret(text[0], strlen(text[0])),
+				     hash_bytes_secret(text[1], strlen(text[1])) };
+
+		key = hash_bytes_secret(parts, sizeof(parts));
+	}
+	return key;
+}
+
+static int append_sum(struct sums *sums, double number)
+{
+	if (sums->n == sums->room) {
+		size_t room = MAX(sums->room * 2, (size_t)1024);
+		double *numbers = reallocarray(sums->numbers, room, sizeof(*numbers));
+
+		if (!numbers)
+			return -ENOMEM;
+		sums->numbers = numbers;
+		sums->room = room;
+	}
+	sums->numbers[sums->n++] = number;
+	return 0;
+}
+
+static uint32_t buckets_of(const struct samples *samples, const struct otlp_point *point)
+{
+	return point->counts ? samples->histograms[point->series->histogram - 1].n + 1 : 0;
+}
+
+static int remember_sums(struct sums *next, const struct samples *samples, const struct otlp_point *point,
+			 uint64_t key)
+{
+	uint32_t buckets = buckets_of(samples, point);
+	int r = hashmap_put(&next->map, key, (uint32_t)next->n);
+
+	if (r == 0)
+		r = append_sum(next, buckets);
+	if (r == 0)
+		r = append_sum(next, point->value);
+	for (uint32_t i = 0; i < buckets && r == 0; i++)
+		r = append_sum(next, (double)point->counts[i]);
+	return r;
+}
+
+/* False: it has begun anew since, so that all of it was added. @before: from its value on. */
+static bool has_grown(const double *before, const struct otlp_point *point, uint32_t buckets)
+{
+	bool grown = point->value >= before[0];
+
+	for (uint32_t i = 0; i < buckets; i++)
+		grown &= (double)point->counts[i] >= before[1 + i];
+	return grown;
+}
+
+/* Makes of what there is what was added. False: that is not known. */
+static bool take_added(const struct otlp *otlp, const struct samples *samples, struct otlp_point *point,
+		       uint64_t *counts, uint64_t key)
+{
+	uint32_t buckets = buckets_of(samples, point), at;
+	const double *before;
+
+	if (!hashmap_get(&otlp->known.map, key, &at) || otlp->known.numbers[at] != buckets)
+		return otlp->known_real_ns && point->start_real_ns > otlp->known_real_ns;
+	point->start_real_ns = otlp->known_real_ns;
+	before = &otlp->known.numbers[at + 1];
+	if (!has_grown(before, point, buckets))
+		return true;
+	point->value -= before[0];
+	for (uint32_t i = 0; i < buckets; i++)
+		counts[i] -= (uint64_t)before[1 + i];
+	return true;
+}
+
+/* ---- points ---- */
+
+static bool is_sum(const struct otlp_point *point)
+{
+	return point->family->type == PAGE_HISTOGRAM || point->family->type == PAGE_COUNTER;
+}
+
+/* Counts of a page are of all up to a bound. */
+static uint64_t *take_counts(struct otlp_points *points, const struct samples *samples,
+			     const struct page_series *series)
+{
+	const struct page_histogram *h = &samples->histograms[series->histogram - 1];
+	const uint64_t *up_to = samples->counts + h->counts;
+	uint64_t *counts = points->counts + points->counts_n;
+
+	for (uint32_t i = 0; i <= h->n; i++)
+		counts[i] = i > 0 && up_to[i] >= up_to[i - 1] ? up_to[i] - up_to[i - 1] :
+			    i > 0                             ? 0 :
+								up_to[0];
+	points->counts_n += h->n + 1u;
+	return counts;
+}
+
+static int add_otlp_point(struct otlp *otlp, struct otlp_points *points, const struct samples *samples,
+			  const struct page_family *family, const struct page_series *series)
+{
+	struct page_label labels[LABELS_MAX];
+	uint32_t n = samples_labels(samples, series, labels, LABELS_MAX);
+	uint64_t *counts = series->histogram ? take_counts(points, samples, series) : NULL;
+	struct otlp_point point = {
+		.family = family,
+		.series = series,
+		.metric = otlp_metric_of(samples, family, labels, n),
+		.value = series->value,
+		.start_real_ns =
+			is_sum(&(struct otlp_point){ .family = family }) ? series->created_real_ns : 0,
+		.counts = counts,
+	};
+	int r = 0;
+
+	if (otlp->delta && is_sum(&point)) {
+		uint64_t key = series_key(samples, &point);
+
+		r = remember_sums(&points->next, samples, &point, key);
+		if (r < 0 || !take_added(otlp, samples, &point, counts, key))
+			return r;
+	}
+	points->list[points->n++] = point;
+	return 0;
+}
+
+static int by_metric(const void *a, const void *b)
+{
+	const struct otlp_point *x = a, *y = b;
+
+	if (x->metric != y->metric)
+		return x->metric < y->metric ? -1 : 1;
+	return x->series < y->series ? -1 : x->series > y->series;
+}
+
+/* Of all series: several may have one histogram. */
+static size_t count_buckets(const struct samples *samples)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < samples->n[PAGE_SERIES]; i++)
+		if (samples->series[i].histogram)
+			n += samples->histograms[samples->series[i].histogram - 1].n + 1u;
+	return n;
+}
+
+static int make_points(struct otlp *otlp, const struct samples *samples, struct otlp_points *points)
+{
+	int r = 0;
+
+	points->list = calloc(samples->n[PAGE_SERIES] + 1u, sizeof(*points->list));
+	points->counts = calloc(count_buckets(samples) + 1, sizeof(*points->counts));
+	if (!points->list || !points->counts)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < samples->n[PAGE_FAMILIES] && r == 0; i++) {
+		const struct page_family *family = &samples->families[i];
+		uint32_t before = points->n;
+
+		for (uint32_t k = 0; k < family->n && r == 0; k++)
+			r = add_otlp_point(otlp, points, samples, family,
+					   &samples->series[family->first + k]);
+		/* Series of a convention's name stand together. */
+		qsort(points->list + before, points->n - before, sizeof(*points->list), by_metric);
+	}
+	return r;
+}
+
+/* ---- batches ---- */
+
+static int pack_points(struct otlp *otlp, const struct samples *samples, const struct otlp_points *points,
+		       struct batches *batches)
+{
+	const struct otlp_page page = { samples, otlp->resource, otlp->delta };
+	int r = 0;
+
+	for (uint32_t first = 0; first < points->n && r == 0; first += otlp->points_max) {
+		struct batch batch = { 0 };
+
+		r = otlp_pack(&page, points->list + first, MIN(points->n - first, otlp->points_max), &batch);
+		if (r == 0)
+			r = batches_add(batches, &batch);
+	}
+	return r;
+}
+
+static int make_otlp(void *state, const void *data, size_t n, struct batches *batches)
+{
+	struct otlp *otlp = state;
+	struct otlp_points points = { 0 };
+	struct samples samples;
+	int r = samples_read(data, n, &samples);
+
+	if (r == 0)
+		r = make_points(otlp, &samples, &points);
+	if (r == 0)
+		r = pack_points(otlp, &samples, &points, batches);
+	if (r == 0 && otlp->delta) {
+		struct sums before = otlp->known;
+
+		otlp->known = points.next;
+		points.next = before;
+		otlp->known_real_ns = samples.real_ns;
+	}
+	/* What was added is told of the whole page with the next, so of this one all or nothing is. */
+	if (r < 0 && otlp->delta)
+		batches_done(batches);
+	points_end(&points);
+	return r;
+}
+
+/* ---- life ---- */
+
+static const char *const *otlp_headers(_unused_ uint32_t format)
+{
+	static const char *const headers[] = { "Content-Type: application/x-protobuf",
+					       "Content-Encoding: gzip", NULL };
+
+	return headers;
+}
+
+static void add_otlp_path(struct strbuf *url, _unused_ const char *cluster)
+{
+	strbuf_adds(url, "/v1/metrics");
+}
+
+static uint64_t points_refused(const uint8_t *answer, size_t n, char *ret_words, size_t size)
+{
+	Otlp__ExportMetricsServiceResponse *response =
+		otlp__export_metrics_service_response__unpack(NULL, n, answer);
+	uint64_t refused = 0;
+
+	if (response && response->partial_success) {
+		refused = (uint64_t)MAX(response->partial_success->rejected_data_points, INT64_C(0));
+		snprintf(ret_words, size, "%s", response->partial_success->error_message);
+	}
+	if (response)
+		otlp__export_metrics_service_response__free_unpacked(response, NULL);
+	return refused;
+}
+
+static int begin_otlp(const struct push_settings *settings, void **ret_state)
+{
+	struct otlp *otlp = calloc(1, sizeof(*otlp));
+
+	if (!otlp)
+		return -ENOMEM;
+	memcpy(otlp->resource, settings->labels, sizeof(otlp->resource));
+	otlp->points_max = MAX(settings->samples_max, 1u);
+	otlp->delta = settings->protocol == OTLP_DELTA;
+	*ret_state = otlp;
+	return 0;
+}
+
+static void end_otlp(void *state)
+{
+	struct otlp *otlp = state;
+
+	sums_done(&otlp->known);
+	free(otlp);
+}
+
+const struct push_kind otlp_kind = {
+	.name = "otlp",
+	.add_path = add_otlp_path,
+	.key_header = "Authorization",
+	.headers = otlp_headers,
+	.keeps_first = true,
+	.repeats_answers = true,
+	.begin = begin_otlp,
+	.end = end_otlp,
+	.make = make_otlp,
+	.refused = points_refused,
+};

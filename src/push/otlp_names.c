@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "push/otlp_names.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/macro.h"
+
+const struct otlp_metric otlp_metrics[] = {
+#define OTLP_METRIC(family_, label_, value_, name_, unit_, kind_, attribute_, text_) \
+	{ family_, label_, value_, name_, unit_, kind_, attribute_, text_ },
+#include "push/otlp.def"
+};
+const unsigned otlp_metrics_n = ARRAY_SIZE(otlp_metrics);
+
+static const char *const attributes[][2] = {
+#define OTLP_ATTRIBUTE(label_, attribute_) { label_, attribute_ },
+#include "push/otlp.def"
+};
+
+static const char *const units[][2] = {
+#define OTLP_UNIT(unit_, ucum_) { unit_, ucum_ },
+#include "push/otlp.def"
+};
+
+static bool has_label(const struct samples *samples, const struct page_label *labels, uint32_t n,
+		      const struct otlp_metric *metric)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (STRV_EQ(samples_text(samples, labels[i].name), metric->label))
+			return STRV_EQ(samples_text(samples, labels[i].value), metric->value);
+	return false;
+}
+
+const struct otlp_metric *otlp_metric_of(const struct samples *samples, const struct page_family *family,
+					 const struct page_label *labels, uint32_t n)
+{
+	const char *name = samples_text(samples, family->name);
+
+	for (unsigned i = 0; i < otlp_metrics_n; i++) {
+		const struct otlp_metric *metric = &otlp_metrics[i];
+
+		if (STRV_EQ(metric->family, name) &&
+		    (!metric->label || has_label(samples, labels, n, metric)))
+			return metric;
+	}
+	return NULL;
+}
+
+const char *otlp_attribute(const char *label)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++)
+		if (STRV_EQ(attributes[i][0], label))
+			return attributes[i][1];
+	return label;
+}
+
+const char *otlp_unit(const char *unit)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (STRV_EQ(units[i][0], unit))
+			return units[i][1];
+	return "";
+}

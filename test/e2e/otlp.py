@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""OpenTelemetry's protocol: the agent and gpusonde-push beside a receiver of ours, and into VictoriaMetrics, compared with the agent's own pages."""
+import contextlib
+import gzip
+import http.client
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import urllib.parse
+
+from lib import fetch
+from lib.e2e import BUILD, SOURCE, Agent, Skip, contains, equal, run, values, wait_for
+from lib.post_server import PostServer
+from lib.prometheus import free_port
+
+
+class Receiver(PostServer):
+    """Keeps requests. @statuses: what the next are answered with, in turn; then 200."""
+
+    def __init__(self, *statuses):
+        self.answer = b""
+        super().__init__(*statuses)
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def reply(self, path, headers, body):
+        status = self.next_status(200)
+        self.requests.append((status, path, dict(headers), body))
+        return status, {"Retry-After": "1"} if status == 429 else {}, self.answer
+
+    def taken(self):
+        return [decode(body) for status, _, _, body in self.requests if status == 200]
+
+
+def decode(body):
+    """[(name, unit, kind, monotonic, temporality, [(attributes, value, start, time)])] of a request, by protoc."""
+    if not shutil.which("protoc"):
+        raise Skip("protoc is missing: install protobuf-compiler")
+    text = subprocess.run(["protoc", "--decode=otlp.ExportMetricsServiceRequest", f"--proto_path={SOURCE}/src/push", "otlp.proto"],
+                          input=gzip.decompress(body), capture_output=True, check=True).stdout.decode()
+    found = []
+    for metric in re.split(r"^    metrics \{$", text, flags=re.M)[1:]:
+        def one(pattern, otherwise=""):
+            match = re.search(pattern, metric, re.M)
+            return match[1] if match else otherwise
+        points = []
+        for point in re.split(r"^ +data_points \{$", metric, flags=re.M)[1:]:
+            attributes = dict(re.findall(r'key: "(.*)"\n\s+value \{\n\s+string_value: "(.*)"', point))
+            number = re.search(r"^ +(?:as_double|sum): (\S+)$", point, re.M)
+            points.append((attributes, float(number[1]) if number else 0.0, int((re.search(r"start_time_unix_nano: (\d+)", point) or [0, 0])[1])))
+        found.append((one(r'^      name: "(.*)"$'), one(r'^      unit: "(.*)"$'), one(r"^      (gauge|sum|histogram) \{$"), "is_monotonic: true" in metric,
+                      one(r"aggregation_temporality: AGGREGATION_TEMPORALITY_(\w+)"), points))
+    return found
+
+
+def flags(url, *more):
+    return ("--otlp-endpoint", url, "--otlp-interval", "1s", *more)
+
+
+def figure(agent, name, **labels):
+    return (values(agent.metrics(), f"gpusonde_push_{name}", destination="otlp", **labels) or [None])[0]
+
+
+def newest(receiver, name):
+    """{uuid: value} of the convention's name."""
+    return {a["hw.id"]: v for request in receiver.taken() for n, _, _, _, _, points in request if n == name for a, v, _ in points}
+
+
+def test_names_of_the_conventions():
+    with Receiver() as receiver, Agent(*flags(f"{receiver.url}/", "--otlp-attributes", "deployment.environment=test,rack=7"), NODE_NAME="node-7") as agent:
+        wait_for(lambda: newest(receiver, "hw.energy"), "figures")
+        _, path, headers, body = receiver.requests[0]
+        equal((path, headers["Content-Type"], headers["Content-Encoding"]), ("/v1/metrics", "application/x-protobuf", "gzip"))
+        gpus = {g["uuid"]: g for g in agent.get("/api/v1/gpus").json()["gpus"]}
+        equal(newest(receiver, "hw.gpu.memory.limit"), {uuid: g["memory_total_bytes"] for uuid, g in gpus.items()})
+        metrics = {name: (unit, kind, monotonic, temporality) for request in receiver.taken() for name, unit, kind, monotonic, temporality, _ in request}
+        equal(metrics["hw.gpu.utilization"], ("1", "gauge", False, ""))
+        equal(metrics["hw.energy"], ("J", "sum", True, "CUMULATIVE"))
+        equal(metrics["hw.gpu.memory.usage"], ("By", "sum", False, "CUMULATIVE"))
+        equal(metrics["gpusonde.gpu_busy_seconds"], ("s", "sum", True, "CUMULATIVE"))
+        assert all(v for v in metrics), metrics
+        tasks = {a["hw.gpu.task"] for r in receiver.taken() for n, _, _, _, _, points in r if n == "hw.gpu.utilization" for a, _, _ in points}
+        equal(tasks, {"general", "encoder", "decoder"})
+        text = subprocess.run(["protoc", "--decode_raw"], input=gzip.decompress(body), capture_output=True, check=True).stdout.decode()
+        for part in ('"service.name"', '"k8s.node.name"', '"node-7"', '"rack"', '"7"'):
+            contains(text, part)
+        wait_for(lambda: figure(agent, "up") == 1, "gpusonde_push_up 1")
+
+
+def test_delta():
+    with Receiver() as receiver, Agent(*flags(receiver.url, "--otlp-temporality", "delta")) as agent:
+        sums = lambda: [(a["hw.id"], v, s) for r in receiver.taken() for n, _, _, _, t, points in r if n == "hw.energy" and t == "DELTA" for a, v, s in points]
+        wait_for(lambda: len(sums()) >= 3 * 8, "what was added")
+        total = {uuid: values(agent.metrics(), "gpusonde_gpu_energy_joules_total", uuid=uuid)[0] for uuid, _, _ in sums()}
+        for uuid, added, start in sums():
+            assert 0 <= added < 60 * 800 < total[uuid] * 1e9 and start > 0, (uuid, added)
+
+
+def test_who_wants_to_be_left_alone():
+    with Receiver(429) as receiver, Agent(*flags(receiver.url)) as agent:
+        wait_for(lambda: len(receiver.requests) > 2 and receiver.taken(), "another attempt")
+        equal(receiver.requests[0][3], receiver.requests[1][3])
+        wait_for(lambda: figure(agent, "up") == 1, "gpusonde_push_up 1")
+
+
+def test_points_that_are_refused_are_told():
+    with Receiver() as receiver, Agent(*flags(receiver.url)) as agent:
+        # partial_success { rejected_data_points: 3 error_message: "too\x1b old" }
+        receiver.answer = b"\x0a\x0c\x08\x03\x12\x08too\x1b old"
+        state = lambda: agent.get("/control/status", unix=True).json()["push"]["otlp"]
+        wait_for(lambda: re.search(r"the server has refused 3 of \d+ samples: too  old", state()), "its words", otherwise=state)
+        equal(figure(agent, "up"), 1)
+        # The same, in 5000 bytes.
+        receiver.answer = b"\x0a\x8d\x27\x08\x04\x12\x88\x27" + b"x" * 5000
+        wait_for(lambda: re.search(r"the server has refused 4 of \d+ samples: xxxx", state()), "a long answer", otherwise=state)
+        receiver.answer = b"\xff\x00 no message"
+        wait_for(lambda: state() == "", "another answer", otherwise=state)
+
+
+def test_names_are_documented_and_exist():
+    with open(f"{SOURCE}/src/push/otlp.def") as f, open(f"{SOURCE}/docs/otlp.md") as docs, open(f"{SOURCE}/docs/metrics.md") as metrics:
+        rows, text, known = f.read(), docs.read(), metrics.read()
+    found = re.findall(r'OTLP_METRIC\("(\w+)", \S+ \S+ "([\w.]+)"', rows)
+    assert len(found) > 10, found
+    for family, name in found:
+        contains(known, f"\n### {family}\n")
+        contains(text, f"`{family}`")
+        contains(text, f"`{name}`")
+    for label, attribute in re.findall(r'OTLP_ATTRIBUTE\("(\w+)", "([\w.]+)"\)', rows):
+        contains(text, f"| `{label}` | `{attribute}` |")
+
+
+@contextlib.contextmanager
+def victoria():
+    try:
+        program = fetch.get("victoria-metrics", f"{BUILD}/real")["victoria-metrics"]
+    except fetch.Unavailable as why:
+        raise Skip(str(why)) from None
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="gpusonde-victoria-") as tmp:
+        process = subprocess.Popen([program, f"-storageDataPath={tmp}/data", f"-httpListenAddr=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            yield port
+        finally:
+            process.kill()
+            process.wait()
+
+
+def query(port, text):
+    """[({label: value}, number)]"""
+    try:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+            connection.request("GET", "/api/v1/query?latency_offset=1ms&query=" + urllib.parse.quote(text))
+            return [(r["metric"], float(r["value"][1])) for r in json.loads(connection.getresponse().read())["data"]["result"]]
+    except ConnectionRefusedError:
+        return []
+
+
+def test_victoria_metrics():
+    with victoria() as port, Agent(*flags(f"http://127.0.0.1:{port}/opentelemetry")) as agent:
+        limit = wait_for(lambda: query(port, '{__name__="hw.gpu.memory.limit"}'), "series in VictoriaMetrics", otherwise=agent.log)
+        gpus = {g["uuid"]: g["memory_total_bytes"] for g in agent.get("/api/v1/gpus").json()["gpus"]}
+        equal({labels["hw.id"]: value for labels, value in limit}, gpus)
+        equal({labels["service.name"] for labels, _ in limit}, {"gpusonde"})
+        busy = wait_for(lambda: query(port, '{__name__="gpusonde.gpu_busy_seconds",engine="gpu"}'), "busy seconds")
+        for labels, value in busy:
+            assert 0 <= value <= values(agent.metrics(), "gpusonde_gpu_busy_seconds_total", uuid=labels["hw.id"], engine="gpu")[0]
+        wait_for(lambda: figure(agent, "up") == 1, "gpusonde_push_up 1")
+
+
+if __name__ == "__main__":
+    run()

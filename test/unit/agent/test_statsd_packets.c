@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/statsd_packets.h"
+#include "base/macro.h"
+
+static struct statsd_packets packets;
+static char all[8192]; /* datagrams, each with a "=" behind it */
+static size_t longest;
+
+static void take(const void *data, size_t n, _unused_ void *userdata)
+{
+	size_t at = strlen(all);
+
+	snprintf(all + at, sizeof(all) - at, "%.*s=", (int)n, (const char *)data);
+	longest = MAX(longest, n);
+}
+
+static int begin(_unused_ void **state)
+{
+	all[0] = '\0';
+	longest = 0;
+	return statsd_packets_init(&packets, 40, take, NULL);
+}
+
+static int end(_unused_ void **state)
+{
+	statsd_packets_done(&packets);
+	return 0;
+}
+
+static void gauge(const char *name, double value)
+{
+	statsd_packets_add(&packets, &(struct statsd_value){ name, "a:b", value, false, 0 });
+}
+
+static void counter(const char *tags, double value, int64_t created_ns)
+{
+	statsd_packets_add(&packets, &(struct statsd_value){ "c", tags, value, true, created_ns });
+}
+
+static void round_is(int64_t real_ns, const char *wanted)
+{
+	statsd_packets_end(&packets, real_ns);
+	assert_string_equal(all, wanted);
+	all[0] = '\0';
+}
+
+static void lines_fill_datagrams(_unused_ void **state)
+{
+	gauge("one", 1);
+	gauge("two", -2.5);
+	gauge("three", 85520809984);
+	gauge("none", NAN);
+	round_is(1, "one:1|g|#a:b\ntwo:-2.5|g|#a:b\n=three:85520809984|g|#a:b\n=");
+	assert_true(longest <= 40);
+	statsd_packets_add(&packets, &(struct statsd_value){ "bare", "", 3, false, 0 });
+	round_is(2, "bare:3|g\n=");
+	round_is(3, "");
+}
+
+static void what_fits_no_datagram_is_counted(_unused_ void **state)
+{
+	gauge("a_name_that_is_longer_than_a_datagram_may_be", 1);
+	gauge("b", 1);
+	round_is(1, "b:1|g|#a:b\n=");
+	assert_int_equal(packets.left_out, 1);
+}
+
+/* The driver's counters are older than the agent: where they stand first is nobody's increase. */
+static void counters_are_sent_as_increases(_unused_ void **state)
+{
+	counter("x", 1000, 0);
+	counter("y", 7, 0);
+	round_is(10, "");
+	counter("x", 1003, 0);
+	counter("y", 7, 0);
+	round_is(20, "c:3|c|#x\n=");
+	/* One that was away for a round says again where it stands. */
+	counter("y", 9, 0);
+	round_is(30, "c:2|c|#y\n=");
+	counter("x", 1010, 0);
+	counter("y", 9, 0);
+	round_is(40, "");
+	/* One that fell began anew. */
+	counter("x", 4, 0);
+	round_is(50, "c:4|c|#x\n=");
+}
+
+static void one_that_began_since_is_whole(_unused_ void **state)
+{
+	counter("old", 5, 3);
+	round_is(10, "");
+	counter("old", 5, 3);
+	counter("new", 6, 15);
+	counter("late", 7, 9);
+	round_is(20, "c:6|c|#new\n=");
+}
+
+static void counters_have_a_limit(_unused_ void **state)
+{
+	char tags[32];
+
+	for (unsigned i = 0; i < STATSD_COUNTERS_MAX + 3; i++) {
+		snprintf(tags, sizeof(tags), "%u", i);
+		counter(tags, 1, 0);
+	}
+	assert_int_equal(packets.left_out, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(lines_fill_datagrams, begin, end),
+		cmocka_unit_test_setup_teardown(what_fits_no_datagram_is_counted, begin, end),
+		cmocka_unit_test_setup_teardown(counters_are_sent_as_increases, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_began_since_is_whole, begin, end),
+		cmocka_unit_test_setup_teardown(counters_have_a_limit, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
