@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart in deploy/helm, rendered without Helm; and the manifests in deploy/kubernetes, which are what it renders with these values.
 
-    chart.py SOURCE      writes these manifests
+    chart.py SOURCE      writes these manifests, and the chart's copy of the rules
 """
 import copy
 import glob
@@ -115,8 +115,15 @@ def manifests(source):
     return files
 
 
+def copy_rules(source):
+    """Helm packs what lies in the chart, and links do not outlive every checkout."""
+    with open(f"{source}/deploy/helm/gpusonde/rules.yaml", "w", encoding="utf-8") as f:
+        f.write(read(f"{source}/deploy/prometheus/rules.yaml"))
+
+
 def main():
     source = sys.argv[1]
+    copy_rules(source)
     for path, text in manifests(source).items():
         os.makedirs(os.path.dirname(f"{source}/{path}"), exist_ok=True)
         with open(f"{source}/{path}", "w", encoding="utf-8") as f:

@@ -81,6 +81,14 @@ def test_manifests_are_the_charts():
     equal(sorted(os.path.relpath(p, SOURCE) for p in glob.glob(f"{SOURCE}/deploy/kubernetes/*/*")), sorted(made), "files of deploy/kubernetes")
 
 
+def test_the_charts_rules_are_prometheus_own():
+    needs()
+    ours, wanted = (chart.read(f"{SOURCE}/deploy/{path}/rules.yaml") for path in ("helm/gpusonde", "prometheus"))
+    assert ours == wanted, "deploy/helm/gpusonde/rules.yaml is old: ninja -C build manifests"
+    rules = of_kind(CHART.render({"prometheusRule": {"enabled": True}}), "PrometheusRule")[0]["spec"]
+    equal(rules, yaml.safe_load(wanted), "the PrometheusRule")
+
+
 def test_kustomize_takes_them():
     """Each folder by itself, and the components with one of them, of which the image is another."""
     needs()
