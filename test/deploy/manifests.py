@@ -32,6 +32,11 @@ READ = ["/var/log/pods", "/var/log/containers", "/run/containerd/io.containerd.r
 OLDEST_FIELD = "v1.30.0" # of appArmorProfile
 NODE_LABELS = {"kubernetesApi": {"nodeLabels": ["topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"]}}
 PUSH = {"push": {"url": "https://push.example/x", "cluster": "c-1", "keySecret": {"name": "push", "key": "k"}, "caConfigMap": {"name": "gpusonde"}}}
+OUTPUTS = {"remoteWrite": {"url": "https://prometheus.example:9090/api/v1/write?tenant=a", "username": "node",
+                           "secret": {"name": "rw", "password": "password", "ca": "ca.crt", "certificate": "tls.crt", "key": "tls.key"}},
+           "otlp": {"endpoint": "http://collector.example:4318", "secret": {"name": "otlp", "token": "token", "ca": "ca.crt"}},
+           "statsd": {"address": "$(HOST_IP):8125"}}
+ASKED = {"web": {"configSecret": {"name": "web"}, "tls": True, "tokensSecret": {"name": "tokens"}, "views": "prometheus,ops", "recordings": "ops", "control": "ops"}}
 VARIANTS = { # beside those of deploy/kubernetes
     "all": {"config": {"sample": {"period": "2s"}}, "env": {"GPUSONDE_LOG_LEVEL": "debug", "SOME": 1}, "dra": {"enabled": True}, "imagePullSecrets": [{"name": "s"}],
             "dcgmExporter": {"enabled": True, "image": {"tag": "1"}, "env": {"DCGM_EXPORTER_LISTEN": ":9400"}}, "networkPolicy": {"enabled": True, "egress": True},
@@ -42,6 +47,12 @@ VARIANTS = { # beside those of deploy/kubernetes
     "others' account": {"serviceAccount": {"create": False, "name": "others"}, "rbac": {"create": False}, "dcgm": {"host": "dcgm.example"},
                         "service": {"enabled": False}, "containerMetrics": {"enabled": False}, "affinity": {"nodeAffinity": {}}, "runtimeClassName": "-"},
     "labels": {"kubernetesApi": {**NODE_LABELS["kubernetesApi"], "workloadLabels": ["app.kubernetes.io/name", "app"]}},
+    "sent": {**OUTPUTS, "textfile": {"folder": "/var/lib/node_exporter"}, "networkPolicy": {"enabled": True, "egress": True, "egressTo": [{"ports": [{"protocol": "UDP", "port": 8125}]}]}},
+    "sent without rights": {**{name: {"enabled": False} for name in ("processes", "pods", "tracing", "kubernetesApi")}, "stateSize": "1Gi",
+                            "remoteWrite": {"url": "http://rw.example/", "secret": {"name": "rw", "token": "t"}}, "statsd": {"socket": {"folder": "/var/run/datadog"}}},
+    "asked": {**ASKED, "serviceMonitor": {"enabled": True, "access": {"authorization": {"credentials": {"name": "scrape", "key": "token"}}, "tlsConfig": {"insecureSkipVerify": True}}}},
+    "asked for certificates": {"web": {"configSecret": {"name": "web"}, "tls": True, "clientCertificates": True}, "podMonitor": {"enabled": True}},
+    "asked for tokens": {"web": {"tokensSecret": {"name": "tokens"}}},
     "gke with a sidecar": {"provider": "gke", "dcgmExporter": {"enabled": True, "image": {"tag": "1"}}, "pods": {"enabled": False}},
 }
 
@@ -183,7 +194,9 @@ def test_values_are_described_and_wrong_ones_refused():
     for wrong in ({"provider": "azure"}, {"imag": {}}, {"image": {"tag": 1}}, {"service": {"port": 70000}}, {"tracing": {"enabled": "yes"}},
                   {"tracing": True}, {"pods": {"runtime": "docker"}}, {"image": {"digest": "sha256:1"}}, {"env": {"A B": "x"}}, {"stateFolder": "here"},
                   {"resources": {"limits": {"nvidia.com/gpu": 1}}}, {"serviceMonitor": {"interval": "15"}}, {"extraArgs": ["agent"]},
-                  {"stateFolder": "/a, type: x}"}, {"discoveryName": "no name"}):
+                  {"stateFolder": "/a, type: x}"}, {"discoveryName": "no name"}, {"remoteWrite": {"url": "https://user:password@prometheus.example"}},
+                  {"remoteWrite": {"secret": {"name": "rw", "token": "a/b"}}}, {"otlp": {"endpoint": "collector:4318"}}, {"statsd": {"address": "127.0.0.1"}},
+                  {"textfile": {"folder": "here"}}, {"web": {"views": ""}}, {"web": {"tls": "yes"}}, {"stateSize": "64MiB"}):
         try:
             CHART.render(wrong)
         except jsonschema.ValidationError:
@@ -200,6 +213,12 @@ def test_what_does_not_go_together_is_said():
                           ({"dcgm": {"discover": True, "namespaces": ["gpusonde", "gpu-operator"]}, "rbac": {"clusterWide": False}}, "namespace gpu-operator: set rbac.clusterWide"),
                           ({"dcgm": {"discover": True, "namespaces": ["*"]}, "rbac": {"clusterWide": False}}, "namespace *: set rbac.clusterWide"),
                           ({"push": {"url": "https://push.example"}}, "push.cluster"),
+                          ({"statsd": {"address": "127.0.0.1:1", "socket": {"folder": "/s"}}}, "name one"),
+                          ({**chart.DEVICES, "textfile": {"folder": "/t"}}, "set pods.enabled or tracing.enabled"),
+                          ({"web": {"tls": True}}, "set web.configSecret.name"),
+                          ({"web": {"configSecret": {"name": "web"}, "clientCertificates": True}}, "set web.tls"),
+                          ({"web": {"tokensSecret": {"name": "tokens"}, "control": "ops"}}, "set web.tls"),
+                          ({"web": {"views": "ops"}}, "nobody is asked"),
                           ({"dcgmExporter": {"enabled": True}}, "dcgmExporter.image.tag")):
         try:
             CHART.render(values)
@@ -325,6 +344,78 @@ def test_pushing():
     equal((mounts["push-key"], mounts["push-ca"]), ("/var/run/secrets/gpusonde-push", "/var/run/gpusonde-push-ca"))
 
 
+def arguments(spec, *of):
+    return [a for a in agent(spec)["args"] if a.startswith(tuple(f"--{o}" for o in of))]
+
+
+def mounted(spec):
+    """{name: (its volume, where, whether it may be written to)}"""
+    volumes = {v["name"]: {k: x for k, x in v.items() if k != "name"} for v in spec["volumes"]}
+    return {m["name"]: (volumes[m["name"]], m["mountPath"], not m.get("readOnly")) for m in agent(spec)["volumeMounts"]}
+
+
+def secret(name):
+    return {"secret": {"secretName": name, "defaultMode": 0o440}}
+
+
+def test_outputs():
+    """What is secret is files of secrets alone; by default nothing is sent, and nothing mounted for it."""
+    needs()
+    kinds = ("remote-write", "otlp", "statsd", "textfile")
+    equal((arguments(pod()["spec"], *kinds), mounted(pod()["spec"]).keys() & set(kinds)), ([], set()), "by default")
+    spec = pod(VARIANTS["sent"])["spec"]
+    equal(arguments(spec, *kinds),
+          ["--remote-write-url=https://prometheus.example:9090/api/v1/write?tenant=a", "--remote-write-username=node",
+           *[f"--remote-write-{what}-file=/var/run/secrets/gpusonde-remote-write/{key}" for what, key in
+             (("password", "password"), ("ca", "ca.crt"), ("certificate", "tls.crt"), ("key", "tls.key"))],
+           "--otlp-endpoint=http://collector.example:4318", "--otlp-token-file=/var/run/secrets/gpusonde-otlp/token", "--otlp-ca-file=/var/run/secrets/gpusonde-otlp/ca.crt",
+           "--statsd-address=$(HOST_IP):8125", "--textfile-path=/host/textfile"])
+    contains(agent(spec)["env"], {"name": "HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}})
+    equal({k: v for k, v in mounted(spec).items() if k in kinds},
+          {"remote-write": (secret("rw"), "/var/run/secrets/gpusonde-remote-write", False), "otlp": (secret("otlp"), "/var/run/secrets/gpusonde-otlp", False),
+           "textfile": ({"hostPath": {"path": "/var/lib/node_exporter"}}, "/host/textfile", True)})
+    policy = of_kind(CHART.render(VARIANTS["sent"]), "NetworkPolicy")[0]["spec"]["egress"]
+    contains(policy, {"ports": [{"protocol": "UDP", "port": 8125}]})
+    spec = pod(VARIANTS["sent without rights"])["spec"]
+    equal(arguments(spec, "statsd"), ["--statsd-address=/host/statsd/dsd.socket"])
+    equal(mounted(spec)["statsd"], ({"hostPath": {"path": "/var/run/datadog"}}, "/host/statsd", False))
+
+
+def test_queues_fit_into_where_they_lie():
+    """A pod whose emptyDir outgrows its limit is evicted."""
+    needs()
+    def limit(values):
+        return mounted(pod({**switched(), **values})["spec"])["state"][0]["emptyDir"]["sizeLimit"]
+    equal([limit(values) for values in ({}, PUSH, {"remoteWrite": {"url": "http://rw.example"}}, OUTPUTS, {**OUTPUTS, "stateSize": "1Gi"})],
+          ["16Mi", "256Mi", "256Mi", "256Mi", "1Gi"])
+    with open(f"{SOURCE}/src/config/options.def", encoding="utf-8") as f:
+        queues = re.findall(r'OPTION\(\w+, queue, .type = OPTION_SIZE, .initial = "(\d+)MiB"', f.read())
+    equal((len(queues), sum(map(int, queues)) + 16 <= 256), (3, True), f"queues of {queues} MiB, and 16 of the rest")
+
+
+def test_who_may_ask():
+    """With secrets clients are asked, by probes that can be answered; without, everybody may, and it is said."""
+    needs()
+    def probes(spec):
+        return [[{k: v for k, v in agent(spec)[f"{kind}Probe"].items() if k in ("httpGet", "tcpSocket")}] for kind in ("startup", "liveness", "readiness")]
+    equal(arguments(pod()["spec"], "web"), ["--web-open=true"])
+    spec = pod(ASKED)["spec"]
+    equal(arguments(spec, "web"), ["--web-config-file=/var/run/secrets/gpusonde-web/web.yml", "--web-tokens=/var/run/secrets/gpusonde-tokens",
+                                   "--web-views=prometheus,ops", "--web-recordings=ops", "--web-control=ops"])
+    equal((mounted(spec)["web"], mounted(spec)["tokens"]),
+          ((secret("web"), "/var/run/secrets/gpusonde-web", False), (secret("tokens"), "/var/run/secrets/gpusonde-tokens", False)))
+    equal([p[0]["httpGet"] for p in probes(spec)], [{"path": path, "port": "metrics", "scheme": "HTTPS"} for path in ("/healthz", "/healthz", "/readyz")])
+    equal(probes(pod(VARIANTS["asked for certificates"])["spec"]), [[{"tcpSocket": {"port": "metrics"}}]] * 3)
+    equal(arguments(pod(VARIANTS["asked for tokens"])["spec"], "web"),
+          ["--web-tokens=/var/run/secrets/gpusonde-tokens", "--web-views=*", "--web-recordings=*", "--web-control=none"])
+    endpoint = of_kind(CHART.render(VARIANTS["asked"]), "ServiceMonitor")[0]["spec"]["endpoints"][0]
+    equal((endpoint["scheme"], endpoint["authorization"], endpoint["tlsConfig"]),
+          ("https", {"credentials": {"name": "scrape", "key": "token"}}, {"insecureSkipVerify": True}))
+    equal(of_kind(CHART.render(VARIANTS["asked for certificates"]), "PodMonitor")[0]["spec"]["podMetricsEndpoints"][0]["scheme"], "https")
+    notes = [CHART.templates.render("NOTES.txt", CHART.data(values)) for values in ({}, ASKED)]
+    equal(["no authentication" in text for text in notes], [True, False])
+
+
 def test_providers():
     needs()
     gke, eks, other = (pod({"provider": p})["spec"] for p in ("gke", "eks", ""))
@@ -381,8 +472,8 @@ def test_the_agent_takes_its_arguments():
         with tempfile.TemporaryDirectory(prefix="gpusonde-config-") as tmp:
             with open(f"{tmp}/gpusonde.yaml", "w", encoding="utf-8") as f:
                 f.write("".join(d["data"]["gpusonde.yaml"] for d in of_kind(made, "ConfigMap")))
-            arguments = [a.replace("/etc/gpusonde", tmp) for a in container["args"]]
-            done = command(*arguments, "--check-config", env=environment(**settings))
+            taken = [a.replace("/etc/gpusonde", tmp).replace("$(HOST_IP)", "192.0.2.1") for a in container["args"]]
+            done = command(*taken, "--check-config", env=environment(**settings))
         equal(done.returncode, 0, f"{name}: {container['args']} {settings}: {done.stderr}")
 
 

@@ -70,7 +70,16 @@ app.kubernetes.io/name: {{ default (include "gpusonde.name" .) .Values.discovery
 
 {{- /* What Pod Security calls privileged, in part or in whole. */ -}}
 {{- define "gpusonde.beyondRestricted" -}}
-{{- if or (include "gpusonde.root" .) (include "gpusonde.hostPID" .) .Values.dra.enabled .Values.dcgmExporter.enabled }}true{{ end -}}
+{{- if or (include "gpusonde.root" .) (include "gpusonde.hostPID" .) .Values.dra.enabled .Values.dcgmExporter.enabled .Values.statsd.socket.folder }}true{{ end -}}
+{{- end -}}
+
+{{- /* Clients are asked who they are. */ -}}
+{{- define "gpusonde.asks" -}}
+{{- if or .Values.web.configSecret.name .Values.web.tokensSecret.name }}true{{ end -}}
+{{- end -}}
+
+{{- define "gpusonde.queues" -}}
+{{- if or .Values.push.url .Values.remoteWrite.url .Values.otlp.endpoint }}true{{ end -}}
 {{- end -}}
 
 {{- define "gpusonde.runtimeClass" -}}
@@ -97,6 +106,87 @@ system-node-critical
 {{- else if .Values.pods.enabled -}}
 [DAC_READ_SEARCH]
 {{- end -}}
+{{- end -}}
+
+{{- define "gpusonde.stateSize" -}}
+{{- if .Values.stateSize -}}
+{{- .Values.stateSize -}}
+{{- else if include "gpusonde.queues" . -}}
+256Mi
+{{- else -}}
+16Mi
+{{- end -}}
+{{- end -}}
+
+{{- /* Kubelet's probes, which verify no certificate. */ -}}
+{{- define "gpusonde.alive" -}}
+{{- if .Values.web.clientCertificates -}}
+tcpSocket: {port: metrics}
+{{- else -}}
+httpGet: {path: /healthz, port: metrics{{ if .Values.web.tls }}, scheme: HTTPS{{ end }}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpusonde.ready" -}}
+{{- if .Values.web.clientCertificates -}}
+tcpSocket: {port: metrics}
+{{- else -}}
+httpGet: {path: /readyz, port: metrics{{ if .Values.web.tls }}, scheme: HTTPS{{ end }}}
+{{- end -}}
+{{- end -}}
+
+{{- /* What is sent where, with secrets as files: arguments of the agent. */ -}}
+{{- define "gpusonde.outputs" -}}
+{{- with .Values.remoteWrite }}
+{{- if .url }}
+- {{ printf "--remote-write-url=%s" .url | quote }}
+{{- if .username }}
+- {{ printf "--remote-write-username=%s" .username | quote }}
+{{- end }}
+{{- with .secret }}
+{{- if .name }}
+{{- if .password }}
+- --remote-write-password-file=/var/run/secrets/gpusonde-remote-write/{{ .password }}
+{{- end }}
+{{- if .token }}
+- --remote-write-token-file=/var/run/secrets/gpusonde-remote-write/{{ .token }}
+{{- end }}
+{{- if .ca }}
+- --remote-write-ca-file=/var/run/secrets/gpusonde-remote-write/{{ .ca }}
+{{- end }}
+{{- if .certificate }}
+- --remote-write-certificate-file=/var/run/secrets/gpusonde-remote-write/{{ .certificate }}
+{{- end }}
+{{- if .key }}
+- --remote-write-key-file=/var/run/secrets/gpusonde-remote-write/{{ .key }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with .Values.otlp }}
+{{- if .endpoint }}
+- {{ printf "--otlp-endpoint=%s" .endpoint | quote }}
+{{- with .secret }}
+{{- if .name }}
+{{- if .token }}
+- --otlp-token-file=/var/run/secrets/gpusonde-otlp/{{ .token }}
+{{- end }}
+{{- if .ca }}
+- --otlp-ca-file=/var/run/secrets/gpusonde-otlp/{{ .ca }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if .Values.statsd.address }}
+- {{ printf "--statsd-address=%s" .Values.statsd.address | quote }}
+{{- else if .Values.statsd.socket.folder }}
+- --statsd-address=/host/statsd/{{ .Values.statsd.socket.name }}
+{{- end }}
+{{- if .Values.textfile.folder }}
+- --textfile-path=/host/textfile
+{{- end }}
 {{- end -}}
 
 {{- /* One of these labels tells a node with GPUs. */ -}}
