@@ -228,8 +228,8 @@ static void fill_own(struct pipeline *pipeline, const struct operators *counted,
 	}
 	mark_estimates(own->rows, own->n, doubtful, false);
 	qsort(own->rows, own->n, sizeof(*own->rows), operators_by_time);
-	torch_operators_of(pipeline->torch, process->tgid, process->incarnation, process->over, own->rows,
-			   own->n);
+	torch_operators_of(pipeline->torch, process->tgid, process->incarnation, process->over, known,
+			   own->rows, own->n);
 }
 
 /* Without memory for it they stay as they were. */

@@ -38,6 +38,7 @@ struct torch_traced {
 	uint32_t types_n;
 	struct row *nodes, *ranges;
 	struct traced_operator *operators; /* shown.operators_n of them */
+	bool work_known; /* they have what CUDA did for them */
 	uint64_t first_step_ns, last_step_ns;
 };
 
@@ -393,7 +394,7 @@ static void keep_operators(struct torch *torch, struct torch_traced *p,
 }
 
 void torch_operators_of(struct torch *torch, uint32_t tgid, uint64_t incarnation, unsigned over,
-			const struct traced_operator *operators, uint32_t n)
+			bool work_known, const struct traced_operator *operators, uint32_t n)
 {
 	struct torch_traced *p = traced_exactly(torch, tgid, incarnation);
 
@@ -405,8 +406,11 @@ void torch_operators_of(struct torch *torch, uint32_t tgid, uint64_t incarnation
 		if (p && over > 0)
 			traced_end(torch, p);
 	}
-	if (p)
-		keep_operators(torch, p, operators, n);
+	/* What CUDA did is forgotten once the process is over and was shown: its last figures stay. */
+	if (!p || (p->work_known && !work_known))
+		return;
+	p->work_known = work_known;
+	keep_operators(torch, p, operators, n);
 }
 
 /* ---- events ---- */

@@ -408,7 +408,7 @@ static bool next_label(const char **at, const char **ret_name, size_t *ret_name_
 	for (name = equals; name > *at && (isalnum((unsigned char)name[-1]) || name[-1] == '_');)
 		name--;
 	for (end = equals + 2; *end && *end != '"' && *end != '\n'; end++)
-		end += *end == '\\' && end[1];
+		end += *end == '\\' && end[1] && end[1] != '\n';
 	*ret_name = name;
 	*ret_name_n = (size_t)(equals - name);
 	*ret_value = equals + 2;

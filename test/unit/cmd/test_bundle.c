@@ -108,6 +108,10 @@ static void names_are_the_same_everywhere(_unused_ void **state)
 		      &got, redacted);
 	assert_string_equal(got.data,
 			    "# HELP x comm=\"\nx{comm=\"<process-1>\",pod=\"<pod-1>\",gpu=\"0\"} 1\ny 2\n");
+	/* A line ends a label, whatever is before its end. */
+	strbuf_reset(&got);
+	redact_labels(redactor, "x{pod=\"a\\\nb\"} 1\n", &got, redacted);
+	assert_string_equal(got.data, "x{pod=\"<pod-2>\nb\"} 1\n");
 }
 
 static void names_stay_if_wanted(_unused_ void **state)

@@ -358,7 +358,7 @@ static void called_by(struct torch *torch, uint32_t tgid, uint64_t incarnation, 
 	assert_true(n <= ARRAY_SIZE(operators));
 	for (uint32_t i = 0; i < n; i++)
 		operators[i].v[OPERATOR_METRIC_CALLS] = 3;
-	torch_operators_of(torch, tgid, incarnation, over, operators, n);
+	torch_operators_of(torch, tgid, incarnation, over, false, operators, n);
 }
 
 /* A process is known by its operators alone; what is said later takes the place of what was said before. */
@@ -394,6 +394,24 @@ static void operators_of_a_process_that_ends(void **state)
 	free(view);
 	called_by(torch, PID, 0, 2, 2);
 	free(window(torch, 0));
+}
+
+/* What CUDA did for them is not replaced by figures without, which are all there is once CUDA's are forgotten. */
+static void operators_of_a_process_that_is_forgotten(void **state)
+{
+	const struct traced_operator first = { .name = "linear" }, later = { .name = "mm" },
+				     without = { .name = "add" };
+	struct torch *torch = *state;
+	struct torch_view *view;
+
+	torch_operators_of(torch, PID, 5, 0, false, &without, 1);
+	torch_operators_of(torch, PID, 5, 0, true, &first, 1);
+	torch_operators_of(torch, PID, 5, 0, true, &later, 1);
+	torch_operators_of(torch, PID, 5, 1, false, &without, 1);
+	view = window(torch, 1);
+	assert_int_equal(view->operators_n, 1);
+	assert_string_equal(view->operators[0].name, "mm");
+	free(view);
 }
 
 /* It ended before it was first seen. */
@@ -533,6 +551,7 @@ int main(void)
 		TEST(of_others_nothing_is_taken),
 		TEST(operators_of_a_process),
 		TEST(operators_of_a_process_that_ends),
+		TEST(operators_of_a_process_that_is_forgotten),
 		TEST(operators_of_a_short_process),
 		TEST(operators_of_another_incarnation),
 		TEST(room_for_operators),
