@@ -7,11 +7,17 @@
 
 #include "base/macro.h"
 #include "view/shown.h"
+#include "view/traced.h"
 
 const enum process_metric group_metrics[GROUP_FIGURES] = {
 	[GROUP_UTILIZATION] = PROCESS_UTILIZATION,
 	[GROUP_MEMORY] = PROCESS_MEMORY,
 	[GROUP_BUSY] = PROCESS_BUSY,
+};
+
+const enum traced_metric group_call_metrics[GROUP_CALLS] = {
+	[GROUP_LAUNCHES] = TRACED_LAUNCHES,
+	[GROUP_ERRORS] = TRACED_ERRORS,
 };
 
 static const char *const by_names[GROUPS_BY] = {
@@ -168,6 +174,8 @@ static void group_begin(struct group *group, const struct member *first, enum gr
 	group->idle_known = true;
 	for (unsigned i = 0; i < GROUP_FIGURES; i++)
 		group->known[i] = true;
+	for (unsigned i = 0; i < GROUP_CALLS; i++)
+		group->calls_known[i] = first->process;
 }
 
 static void add_figure(struct group *group, enum group_figure figure, const double *v, const uint8_t *p)
@@ -186,6 +194,17 @@ static bool is_counted(const struct snapshot *s, const struct member *m, enum gr
 	       STRV_EQ(workload_key(&s->workloads[m->process->workload], by), m->key.id);
 }
 
+static void add_calls(struct group *group, const struct traced_device *traced)
+{
+	for (unsigned i = 0; i < GROUP_CALLS; i++) {
+		uint8_t presence = traced ? traced->p[group_call_metrics[i]] : (uint8_t)PRESENCE_ABSENT;
+
+		group->calls_known[i] &= presence_is(presence);
+		group->calls_estimated[i] |= (presence & PRESENCE_ESTIMATED) != 0;
+		group->calls[i] += traced ? traced->v[group_call_metrics[i]] : 0;
+	}
+}
+
 /* A process is a member once for each of its devices. */
 static void group_add_process(struct group *group, const struct snapshot *s, const struct process *p,
 			      bool again, bool counted)
@@ -200,6 +219,7 @@ static void group_add_process(struct group *group, const struct snapshot *s, con
 		if (i != GROUP_BUSY || !counted)
 			add_figure(group, i, p->v, p->p);
 	group->known[GROUP_UTILIZATION] &= !old;
+	add_calls(group, traced_device_of(s, p));
 }
 
 static void group_add_workload(struct group *group, const struct snapshot *s, const struct workload *w)
@@ -310,6 +330,42 @@ int groups_make(const struct snapshot *s, enum group_by by, struct group **ret_g
 	qsort(groups, n, sizeof(*groups), compare_groups);
 	*ret_groups = TAKE_PTR(groups);
 	*ret_n = n;
+	return 0;
+}
+
+/* A group by its key. */
+struct keyed_group {
+	struct group_key key;
+	uint32_t index;
+};
+
+static int compare_keyed(const void *a, const void *b)
+{
+	const struct keyed_group *x = a, *y = b;
+
+	return compare_keys(&x->key, &y->key);
+}
+
+int groups_of_processes(const struct snapshot *s, enum group_by by, const struct group *groups, uint32_t n,
+			uint32_t *of)
+{
+	_cleanup_free_ struct keyed_group *keyed = calloc(n + 1, sizeof(*keyed));
+	uint32_t keyed_n = 0;
+
+	if (!keyed)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		if (groups[i].any)
+			keyed[keyed_n++] = (struct keyed_group){ key_of_process(s, groups[i].any, by), i };
+	qsort(keyed, keyed_n, sizeof(*keyed), compare_keyed);
+	for (uint32_t i = 0; i < s->processes_n; i++) {
+		const struct keyed_group wanted = { .key = key_of_process(s, &s->processes[i], by) };
+		const struct keyed_group *found =
+			bsearch(&wanted, keyed, keyed_n, sizeof(*keyed), compare_keyed);
+
+		/* Each process is in one: groups_make() has the same keys. */
+		of[i] = found ? found->index : UINT32_MAX;
+	}
 	return 0;
 }
 

@@ -18,6 +18,9 @@ const char *group_by_name(enum group_by by);
 /* What is summed up: by process_metrics. */
 enum group_figure { GROUP_UTILIZATION, GROUP_MEMORY, GROUP_BUSY, GROUP_FIGURES };
 extern const enum process_metric group_metrics[GROUP_FIGURES];
+/* What its processes that run now have called, where calls are traced: by traced_metrics. */
+enum group_calls { GROUP_LAUNCHES, GROUP_ERRORS, GROUP_CALLS };
+extern const enum traced_metric group_call_metrics[GROUP_CALLS];
 
 struct group {
 	const struct process *any; /* one of its processes, which tells whose they all are; NULL: none runs */
@@ -32,6 +35,8 @@ struct group {
 	/* sums; utilisation: 1 is one GPU. Of a figure that one process lacks there is no sum. */
 	double v[GROUP_FIGURES];
 	bool known[GROUP_FIGURES], estimated[GROUP_FIGURES];
+	double calls[GROUP_CALLS]; /* of these, too, there is no sum without all of them */
+	bool calls_known[GROUP_CALLS], calls_estimated[GROUP_CALLS];
 	bool stale; /* one of its GPUs has no new data; then it has no utilisation */
 	uint32_t allocations, allocations_claimed; /* of which a process alone says so */
 	double allocated_seconds, idle_seconds; /* sums over its allocations */
@@ -43,6 +48,9 @@ struct group {
  * *ret_groups, owned by the caller: with most memory first, those of nothing last. -ENOMEM.
  */
 int groups_make(const struct snapshot *s, enum group_by by, struct group **ret_groups, uint32_t *ret_n);
+/* Fills @of with the group of each of the snapshot's processes, by its index in @groups. -ENOMEM. */
+int groups_of_processes(const struct snapshot *s, enum group_by by, const struct group *groups, uint32_t n,
+			uint32_t *of);
 /* Allocations that are in no group since several did not fit in the model. */
 uint32_t groups_left_out(const struct snapshot *s);
 

@@ -15,6 +15,11 @@ static const char *const figure_names[GROUP_FIGURES] = {
 	[GROUP_BUSY] = "busy_seconds_total",
 };
 
+static const char *const call_names[GROUP_CALLS] = {
+	[GROUP_LAUNCHES] = "launches_total",
+	[GROUP_ERRORS] = "errors_total",
+};
+
 /* The members by which a process of the document tells whose it is: those that all of the group share. */
 static void add_names(struct json_maker *j, json_t *object, const struct group *group, enum group_by by)
 {
@@ -30,6 +35,25 @@ static void add_names(struct json_maker *j, json_t *object, const struct group *
 	json_put(j, object, "namespace", json_text_or_null(names.namespace));
 	json_put(j, object, "pod", json_text_or_null(names.pod));
 	json_put(j, object, "container", json_text_or_null(names.container));
+}
+
+/* null: not all of its processes are traced. */
+static json_t *json_calls_of(struct json_maker *j, const struct group *group)
+{
+	json_t *object, *estimated;
+
+	if (!group->calls_known[GROUP_LAUNCHES] && !group->calls_known[GROUP_ERRORS])
+		return json_null();
+	object = json_object();
+	estimated = json_array();
+	for (unsigned i = 0; i < GROUP_CALLS; i++) {
+		json_put(j, object, call_names[i],
+			 group->calls_known[i] ? json_number(group->calls[i]) : json_null());
+		if (group->calls_estimated[i])
+			json_push(j, estimated, json_string(call_names[i]));
+	}
+	json_put(j, object, "estimated", estimated);
+	return object;
 }
 
 /* null: nobody says that it was given anything, or what it did with it is not known. */
@@ -65,6 +89,7 @@ static json_t *json_group(struct json_maker *j, const struct group *group, enum 
 		if (group->estimated[i])
 			json_push(j, estimated, json_string(figure_names[i]));
 	}
+	json_put(j, object, "cuda", json_calls_of(j, group));
 	add_allocations(j, object, group, estimated);
 	json_put(j, object, "estimated", estimated);
 	json_put(j, object, "stale", json_boolean(group->stale));

@@ -262,6 +262,37 @@ def test_filter_group_freeze_and_files():
             contains(f.read(), "group=container")
 
 
+def test_trees():
+    """A group's line has the sums of `ps --by`; it is closed and opened by keys and the mouse, and stays so."""
+    with tempfile.TemporaryDirectory() as tmp, Worker(tmp) as worker:
+        with Agent(scenario=worker.scenario()) as agent, terminal(agent, "top", columns=160, term="xterm-256color") as screen:
+            screen.keys("2")
+            screen.shows(worker.comm)
+            for by in ("container", "pod", "job", "user"):
+                screen.keys("g")
+                screen.shows(f"by {by}")
+            groups = json.loads(agent.cli("ps", "--by", "user", "--json").stdout)["groups"]
+            equal([group["processes"] for group in groups], [1])
+            name = "root" if os.getuid() == 0 else r"\S+"
+            heading = rf"^\u25be {name} \(1\) .* {groups[0]['memory_bytes'] / 2**30:.1f} GiB "
+            screen.has_line(heading)
+            row = next(i for i, line in enumerate(screen.lines()) if re.match(heading, line))
+            screen.keys("Down")
+            for close in (lambda: screen.keys("o"), lambda: screen.keys("Enter"), lambda: screen.click(row, 4), lambda: screen.keys("O")):
+                close()
+                screen.has_line(rf"^\u25b8 {name} \(1\) ")
+                screen.shows("WORKLOAD", without=[f" {worker.comm}"])
+                screen.keys("m")
+                screen.shows("RECEIVED")
+                screen.keys("2")
+                screen.shows("\u25b8", without=[f" {worker.comm}"])
+                close()
+                screen.has_line(heading)
+                screen.shows(worker.comm)
+            screen.keys("q")
+            equal(screen.status(), 0)
+
+
 def test_mouse():
     with Agent() as agent, terminal(agent, "top", term="xterm-256color") as screen:
         text = screen.shows("2 Processes" if "2 Processes" in screen.screen() else "2 Proc")

@@ -28,6 +28,7 @@ static const struct column columns[] = {
 #define PATH(path_) .path = path_
 #define VALUE(name_) .value = value_##name_
 #define SPARE .spare = true
+#define SUMMED .summed = true
 #define COLUMN(tab_, title_, width_, kind_, drop_, ...) \
 	{ .tab = TAB_##tab_,                            \
 	  .title = title_,                              \
@@ -37,6 +38,7 @@ static const struct column columns[] = {
 	  __VA_ARGS__ },
 #include "cmd/top/columns.def"
 #undef COLUMN
+#undef SUMMED
 #undef SPARE
 #undef VALUE
 #undef PATH

@@ -47,8 +47,8 @@ struct row {
 	const json_t *object, *parent; /* parent: of a nested list, the element that it is in */
 	const struct entity *entity; /* of GPUs */
 	const struct process *process; /* of processes */
-	const char *heading; /* of a group: what follows is in it; then there is no object */
-	uint32_t members; /* of a group */
+	const struct heading
+		*heading; /* of a group (tree.h): what follows is in it; the object is its sums */
 };
 
 enum { VALUE_TEXT = 160 };
@@ -68,7 +68,7 @@ struct column {
 	unsigned width;
 	enum column_kind kind;
 	unsigned drop;
-	bool spare;
+	bool spare, summed;
 	const char *path;
 	value_fn *value;
 };

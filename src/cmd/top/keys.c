@@ -127,7 +127,7 @@ static bool choose_process(struct top *top)
 {
 	const struct row *row = top_selected(top);
 
-	if (top->rows_tab != TAB_PROCESSES || !row || !row->object || !top_view(top)->selected_id) {
+	if (top->rows_tab != TAB_PROCESSES || !row || row->heading || !top_view(top)->selected_id) {
 		top_say(top, "select a process first: Up and Down in the list of processes");
 		return false;
 	}
@@ -156,8 +156,67 @@ static void choose_host(struct top *top)
 	top_say(top, "%s alone; H: all machines", top->host);
 }
 
+/* The heading that is selected; NULL: none. */
+static const struct row *selected_heading(const struct top *top)
+{
+	const struct row *row = top_selected(top);
+
+	return row && row->heading && top->views[top->rows_tab].selected_id ? row : NULL;
+}
+
+static void toggle_heading(struct top *top, const struct row *heading)
+{
+	if (toggle_closed(&top->closed, row_id(heading)) < 0)
+		top_say(top, "out of memory");
+}
+
+static bool is_grouped(struct top *top)
+{
+	bool grouped = top->mode == MODE_TABLE && top->rows_tab == TAB_PROCESSES && top->by != GROUP_NONE;
+
+	if (!grouped)
+		top_say(top, "processes are not in groups: g, in a list of processes");
+	return grouped;
+}
+
+/* Selects the heading over the selected row. False: no row is selected. */
+static bool select_heading(struct top *top)
+{
+	struct tab_view *view = top_view(top);
+	int at = view->selected;
+
+	while (at > 0 && at < (int)top->rows.n && !top->rows.list[at].heading)
+		at--;
+	if (!view->selected_id || at >= (int)top->rows.n || !top->rows.list[at].heading)
+		return false;
+	select_row(top, at);
+	return true;
+}
+
+static void key_close(struct top *top)
+{
+	if (!is_grouped(top))
+		return;
+	if (select_heading(top))
+		toggle_heading(top, top_selected(top));
+	else
+		top_say(top, "select a group, or one of its processes, first: Up and Down");
+}
+
+static void key_close_all(struct top *top)
+{
+	if (!is_grouped(top))
+		return;
+	select_heading(top);
+	toggle_all_closed(&top->closed);
+}
+
 static void key_enter(struct top *top)
 {
+	if (top->mode == MODE_TABLE && selected_heading(top)) {
+		toggle_heading(top, selected_heading(top));
+		return;
+	}
 	if (top->mode == MODE_TABLE && top->tab == TAB_HOSTS) {
 		choose_host(top);
 		return;
@@ -401,7 +460,7 @@ static bool row_has(const struct top *top, const struct row *row, const char *te
 	struct value value;
 
 	if (row->heading)
-		return strcasestr(row->heading, text);
+		return strcasestr(row->heading->text, text);
 	for (unsigned i = 0; i < n; i++) {
 		column_text(row->sample, row, &columns[i], &value);
 		if (value.known && strcasestr(value.text, text))
@@ -594,6 +653,7 @@ static void take_click(struct top *top, const struct event *event, int columns)
 {
 	const struct tab_view *view = top_view(top);
 	enum tab tab;
+	bool again;
 
 	if (event->row == top->tabs_row) {
 		tab = draw_tab_at(top, columns, event->column);
@@ -608,11 +668,11 @@ static void take_click(struct top *top, const struct event *event, int columns)
 	if (top->mode != MODE_TABLE || event->row < top->table_row ||
 	    event->row >= top->table_row + top->table_rows)
 		return;
-	/* Where the selected row is clicked again, its process is meant. */
-	if (view->selected_id && view->selected == view->scroll + event->row - top->table_row)
+	/* Where the selected row is clicked again, its process is meant. A heading is not chosen first. */
+	again = view->selected_id && view->selected == view->scroll + event->row - top->table_row;
+	select_row(top, view->scroll + event->row - top->table_row);
+	if (again || selected_heading(top))
 		key_enter(top);
-	else
-		select_row(top, view->scroll + event->row - top->table_row);
 }
 
 void keys_take(struct top *top, const struct event *event, int columns)

@@ -9,13 +9,12 @@
 #include "base/hashmap.h"
 #include "cmd/top/filter.h"
 #include "cmd/top/value.h"
-#include "view/view.h"
 
 /* A row while it is sorted. */
 struct sorted {
 	struct row row;
 	uint32_t at; /* where it was: what is equal stays in order */
-	char heading[HEADING_TEXT]; /* "": none */
+	uint32_t heading; /* its place in the tree, then in the tree's order */
 	struct value keys[SORT_KEYS];
 };
 
@@ -38,7 +37,7 @@ void tab_rows_done(struct rows *rows)
 {
 	json_decref(rows->groups);
 	free(rows->list);
-	free(rows->headings);
+	tree_done(&rows->tree);
 	*rows = (struct rows){ 0 };
 }
 
@@ -58,35 +57,6 @@ static bool has_type(const struct rows_wanted *wanted, const struct row *row)
 	return false;
 }
 
-/* The heading that a process comes under. */
-static void set_heading(const struct making *m, struct sorted *sorted)
-{
-	struct value value = { 0 };
-	const json_t *o = sorted->row.object;
-	const char *id;
-
-	switch (m->wanted->by) {
-	case GROUP_USER:
-		value_user(m->sample, &sorted->row, &value);
-		break;
-	case GROUP_JOB:
-		id = json_string_value(member_at(o, "batch_job.id"));
-		id = id ? id : json_string_value(json_object_get(o, "job"));
-		value_set(&value, "%s%.100s", id ? "job " : "", id ? id : "");
-		break;
-	case GROUP_POD:
-		if (json_string_length(json_object_get(o, "pod")) > 0)
-			value_set(&value, "%.40s/%.80s", json_string_value(json_object_get(o, "namespace")),
-				  json_string_value(json_object_get(o, "pod")));
-		else if (json_string_length(json_object_get(o, "pod_uid")) > 0)
-			value_set(&value, "pod %.80s", json_string_value(json_object_get(o, "pod_uid")));
-		break;
-	default:
-		value_workload(m->sample, &sorted->row, &value);
-	}
-	snprintf(sorted->heading, sizeof(sorted->heading), "%.120s", value.known ? value.text : "(none)");
-}
-
 static bool is_grouped(const struct rows_wanted *wanted)
 {
 	return wanted->tab == TAB_PROCESSES && wanted->by != GROUP_NONE;
@@ -94,9 +64,14 @@ static bool is_grouped(const struct rows_wanted *wanted)
 
 static int add_tab_row(struct making *m, const struct row *row)
 {
+	struct heading *heading = NULL;
 	struct sorted *sorted;
 
 	m->rows->all++;
+	if (is_grouped(m->wanted)) {
+		heading = &m->rows->tree.headings[tree_heading_of(&m->rows->tree, m->sample, row->process)];
+		heading->rows++;
+	}
 	if (m->n >= ROWS_MAX || !has_type(m->wanted, row) || !filter_matches(m->filter, m->sample, row))
 		return 0;
 	if (m->n == m->cap) {
@@ -111,8 +86,10 @@ static int add_tab_row(struct making *m, const struct row *row)
 	sorted = &m->list[m->n];
 	*sorted = (struct sorted){ .row = *row, .at = m->n };
 	m->n++;
-	if (is_grouped(m->wanted))
-		set_heading(m, sorted);
+	if (heading) {
+		heading->shown++;
+		sorted->heading = (uint32_t)(heading - m->rows->tree.headings);
+	}
 	for (unsigned i = 0; i < m->wanted->keys_n; i++)
 		column_value(m->sample, row, &m->columns[m->wanted->keys[i].column], &sorted->keys[i]);
 	return 0;
@@ -158,31 +135,27 @@ static int add_list(struct making *m, const json_t *list, const json_t *parent, 
 /* Added up as `gpusonde ps --by` does, in its document. */
 static int add_owners(struct making *m)
 {
-	struct strbuf text;
-	json_t *document = json_object();
 	enum group_by by = m->wanted->by == GROUP_NONE ? GROUP_CONTAINER : m->wanted->by;
-	int r;
+	const json_t *list = groups_document(m->sample, by, m->rows->groups);
 
-	strbuf_init(&text, 0);
-	r = document ? json_groups(m->sample->snapshot, by, document, &text) : -ENOMEM;
-	json_decref(document);
-	document = r == 0 ? json_loadb(text.data, text.len, 0, NULL) : NULL;
-	strbuf_done(&text);
-	if (document && json_array_append_new(m->rows->groups, document) < 0)
-		return -ENOMEM;
-	return r < 0 ? r : add_list(m, json_object_get(document, "groups"), NULL, NULL);
+	return list ? add_list(m, list, NULL, NULL) : -ENOMEM;
 }
 
 static int add_part(struct making *m)
 {
 	const struct tab_description *tab = &tabs[m->wanted->tab];
 	const json_t *page = m->sample->pages[tab->page];
+	int r = 0;
 
 	m->entity = m->process = 0;
 	if (!m->sample->snapshot)
 		return 0;
 	if (m->wanted->tab == TAB_OWNERS)
 		return add_owners(m);
+	if (is_grouped(m->wanted))
+		r = tree_add(&m->rows->tree, m->sample, m->wanted->by, m->rows->groups);
+	if (r < 0)
+		return r;
 	return tab->list && page ? add_list(m, member_at(page, tab->list), NULL, tab->nested) : 0;
 }
 
@@ -233,46 +206,88 @@ static int compare_values(const struct value *a, const struct value *b, bool rev
 	return reversed ? -order : order;
 }
 
-static int compare_sorted(const void *a, const void *b, void *userdata)
+static int compare_keys(const struct rows_wanted *wanted, const struct value *a, const struct value *b)
 {
-	const struct rows_wanted *wanted = userdata;
-	const struct sorted *x = a, *y = b;
-	int order = strcmp(x->heading, y->heading);
+	int order = 0;
 
 	for (unsigned i = 0; order == 0 && i < wanted->keys_n; i++)
-		order = compare_values(&x->keys[i], &y->keys[i], wanted->keys[i].reversed);
+		order = compare_values(&a[i], &b[i], wanted->keys[i].reversed);
+	return order;
+}
+
+static int compare_sorted(const void *a, const void *b, void *userdata)
+{
+	const struct sorted *x = a, *y = b;
+	int order = (x->heading > y->heading) - (x->heading < y->heading);
+
+	if (order == 0)
+		order = compare_keys(userdata, x->keys, y->keys);
 	return order ? order : (x->at > y->at) - (x->at < y->at);
 }
 
-static uint32_t count_headings(const struct making *m)
+/* By their sums, as processes by their figures; then by their names. */
+static int compare_headings(const void *a, const void *b, void *userdata)
 {
-	uint32_t n = 0;
+	const struct heading *const *x = a, *const *y = b;
+	int order = compare_keys(userdata, (*x)->keys, (*y)->keys);
 
-	for (uint32_t i = 0; is_grouped(m->wanted) && i < m->n; i++)
-		n += i == 0 || !STRV_EQ(m->list[i].heading, m->list[i - 1].heading);
-	return n;
+	if (order == 0)
+		order = strcmp((*x)->text, (*y)->text);
+	return order ? order : (*x > *y) - (*x < *y);
 }
 
-/* The sorted ones, with a row for each heading. */
+static struct row row_of_heading(const struct heading *heading)
+{
+	return (struct row){ .sample = heading->sample, .object = heading->object, .heading = heading };
+}
+
+/* Each process gets the place of its heading in @order. */
+static void sort_headings(struct making *m, struct heading **order, uint32_t *places)
+{
+	struct tree *tree = &m->rows->tree;
+
+	for (uint32_t i = 0; i < tree->n; i++) {
+		struct row row = row_of_heading(&tree->headings[i]);
+
+		order[i] = &tree->headings[i];
+		if (m->wanted->closed)
+			order[i]->closed = is_closed(m->wanted->closed, row_id(&row));
+		for (unsigned k = 0; k < m->wanted->keys_n; k++) {
+			const struct column *column = &m->columns[m->wanted->keys[k].column];
+
+			if (column->summed)
+				column_value(row.sample, &row, column, &order[i]->keys[k]);
+		}
+	}
+	if (tree->n > 0)
+		qsort_r(order, tree->n, sizeof(struct heading *), compare_headings,
+			(void *)(uintptr_t)m->wanted);
+	for (uint32_t i = 0; i < tree->n; i++)
+		places[order[i] - tree->headings] = i;
+	for (uint32_t i = 0; tree->n > 0 && i < m->n; i++)
+		m->list[i].heading = places[m->list[i].heading];
+}
+
+/* The sorted ones, with a row for each heading; without those that are closed. */
 static int list_rows(struct making *m)
 {
-	uint32_t headings = count_headings(m), heading = 0;
 	struct rows *rows = m->rows;
-	struct row *current = NULL;
+	_cleanup_free_ struct heading **order = calloc(rows->tree.n + 1u, sizeof(*order));
+	_cleanup_free_ uint32_t *places = calloc(rows->tree.n + 1u, sizeof(*places));
 
-	rows->list = calloc(m->n + headings + 1u, sizeof(*rows->list));
-	rows->headings = calloc(headings + 1u, sizeof(*rows->headings));
-	if (!rows->list || !rows->headings)
+	rows->list = calloc(m->n + rows->tree.n + 1u, sizeof(*rows->list));
+	if (!rows->list || !order || !places)
 		return -ENOMEM;
+	sort_headings(m, order, places);
+	if (m->n > 0)
+		qsort_r(m->list, m->n, sizeof(*m->list), compare_sorted, (void *)(uintptr_t)m->wanted);
 	for (uint32_t i = 0; i < m->n; i++) {
-		if (headings > 0 && (i == 0 || !STRV_EQ(m->list[i].heading, m->list[i - 1].heading))) {
-			memcpy(rows->headings[heading], m->list[i].heading, HEADING_TEXT);
-			current = &rows->list[rows->n++];
-			current->heading = rows->headings[heading++];
-		}
-		rows->list[rows->n++] = m->list[i].row;
-		if (current)
-			current->members++;
+		const struct heading *heading = order[m->list[i].heading];
+
+		if (heading && (i == 0 || m->list[i].heading != m->list[i - 1].heading))
+			rows->list[rows->n++] = row_of_heading(heading);
+		if (!heading || !heading->closed)
+			rows->list[rows->n++] = m->list[i].row;
 	}
 	return 0;
 }
@@ -290,11 +305,8 @@ int tab_rows_make(const struct sample *sample, const struct rows_wanted *wanted,
 	m.filter = filter;
 	if (r == 0)
 		r = add_parts(&m, sample);
-	if (r == 0) {
-		if (m.n > 0)
-			qsort_r(m.list, m.n, sizeof(*m.list), compare_sorted, (void *)(uintptr_t)wanted);
+	if (r == 0)
 		r = list_rows(&m);
-	}
 	free(m.list);
 	if (r < 0)
 		tab_rows_done(rows);
@@ -317,12 +329,12 @@ uint64_t row_id(const struct row *row)
 					     "pod_uid", "job",        "uid",       "ranks",    "finding" };
 	uint64_t hash = 1;
 
-	if (row->heading)
-		return hash_bytes(row->heading, strlen(row->heading));
 	if (row->host)
 		return hash_bytes(row->host->name, strlen(row->host->name));
 	if (row->sample && row->sample->host[0])
 		hash = hash_bytes(row->sample->host, strlen(row->sample->host));
+	if (row->heading)
+		hash = hash * 31 + hash_bytes(row->heading->text, strlen(row->heading->text));
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		hash = mix(hash, row->object, names[i]);
 	return mix(hash, row->parent, "pid");

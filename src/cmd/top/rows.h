@@ -2,10 +2,9 @@
 /* The rows of a tab: those that match, in groups, sorted. */
 #pragma once
 
-#include "cmd/top/columns.h"
-#include "view/groups.h"
+#include "cmd/top/tree.h"
 
-enum { SORT_KEYS = 3, FILTER_TEXT = 128, HEADING_TEXT = 128, ROWS_MAX = 65536 };
+enum { FILTER_TEXT = 128, ROWS_MAX = 65536 };
 
 /* A column of the tab, by its index there. Numbers begin with the largest, texts with "a", or reversed. */
 struct sort_key {
@@ -21,6 +20,7 @@ struct rows_wanted {
 	char filter[FILTER_TEXT];
 	enum process_types types; /* of processes */
 	enum group_by by; /* of processes: under a heading each; of owners: what is added up */
+	const struct closed *closed; /* headings whose processes are not shown; NULL: none */
 	struct sort_key keys[SORT_KEYS]; /* the first decides */
 	unsigned keys_n;
 };
@@ -28,8 +28,8 @@ struct rows_wanted {
 struct rows {
 	uint32_t n, all; /* shown, headings included; of how many */
 	struct row *list;
-	char (*headings)[HEADING_TEXT]; /* what the rows' point to */
-	json_t *groups; /* of owners: the documents that the rows are of */
+	struct tree tree; /* of processes in groups: what the rows point to */
+	json_t *groups; /* the documents that headings, or owners' rows, are of */
 	bool bad_filter; /* a word of it names no column; then it is taken as a text */
 };
 

@@ -5,6 +5,7 @@
  *   sample.h   what is shown: an agent's pages, or one's own, and the host's figures of processes. A thread
  *              takes them, so that nothing that hangs (agent, driver, /proc, user names) stops the screen
  *   columns.h  tables of tabs and their columns: tabs.def, columns.def
+ *   tree.h     processes by whose they are: headings, their sums, which are closed
  *   rows.h     the rows of a tab: filtered, grouped, sorted
  *   state.h    what the screen shows now, and what a key does to it: keys.def
  *   draw.h     the state on a canvas

@@ -55,6 +55,7 @@ void top_init(struct top *top)
 void top_done(struct top *top)
 {
 	tab_rows_done(&top->rows);
+	free(top->closed.except);
 	sample_free(top->sample);
 	trails_free(top->trails);
 	past_free(top->past);
@@ -111,7 +112,9 @@ static void keep_selection(struct top *top)
 void top_make_rows(struct top *top)
 {
 	const struct tab_view *view = top_view(top);
-	struct rows_wanted wanted = { .tab = top_table(top), .types = top->types, .by = top->by };
+	struct rows_wanted wanted = {
+		.tab = top_table(top), .types = top->types, .by = top->by, .closed = &top->closed
+	};
 
 	tab_rows_done(&top->rows);
 	top->rows_tab = wanted.tab;

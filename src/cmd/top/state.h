@@ -57,6 +57,7 @@ struct top {
 	enum tab tab;
 	bool bars; /* of GPUs: bars, with the processes below; else a table */
 	enum group_by by, owners_by;
+	struct closed closed; /* groups of processes */
 	enum process_types types;
 	struct tab_view views[TABS];
 	struct rows rows; /* of the table that is shown */

@@ -8,7 +8,7 @@
 #include "view/names.h"
 #include "view/number.h"
 
-enum { GAP = 1, TEXT_LEAST = 10, HEADING_INDENT = 2 };
+enum { GAP = 1, TEXT_LEAST = 10, MARK = 2 };
 
 /* The columns that are drawn, and how wide. */
 struct layout {
@@ -169,11 +169,78 @@ static void draw_titles(const struct top *top, struct canvas *canvas, int row, c
 	}
 }
 
-static void draw_heading(struct canvas *canvas, int row, const struct row *heading)
+static void draw_cell(struct canvas *canvas, int row, int at, int width, const struct row *shown,
+		      const struct column *column)
 {
-	int at = canvas_textf(canvas, row, 0, canvas->columns, ROLE_ACCENT, "%s ", heading->heading);
+	struct value value;
 
-	canvas_textf(canvas, row, at, canvas->columns - at, ROLE_DIM, "(%" PRIu32 ")", heading->members);
+	column_text(shown->sample, shown, column, &value);
+	if (column_is_right(column))
+		canvas_right(canvas, row, at, width, value.role, value.text);
+	else
+		canvas_text(canvas, row, at, width, value.role, value.text);
+}
+
+/*
+ * Neighbouring columns without sums have room for a name: the first such room that is wide enough, or the
+ * widest.
+ */
+static void find_room(const struct layout *layout, int wanted, int *ret_at, int *ret_width)
+{
+	int at = 0, begin = 0;
+
+	*ret_at = *ret_width = 0;
+	for (unsigned i = 0; i < layout->n && *ret_width < wanted; i++) {
+		bool summed = layout->columns[layout->which[i]].summed;
+		int width = at - GAP - begin + (summed ? 0 : layout->widths[i] + GAP);
+
+		if ((summed || i + 1 == layout->n) && width > *ret_width) {
+			*ret_at = begin;
+			*ret_width = width;
+		}
+		at += layout->widths[i] + GAP;
+		begin = summed ? at : begin;
+	}
+}
+
+/* How many processes it has; where a filter hides some, how many of its rows are seen. */
+static void count_text(const struct heading *heading, char *text, size_t size)
+{
+	json_int_t processes = json_integer_value(json_object_get(heading->object, "processes"));
+
+	if (heading->shown < heading->rows)
+		snprintf(text, size, "(%" PRIu32 " of %" PRIu32 " rows)", heading->shown, heading->rows);
+	else if (processes > 0)
+		snprintf(text, size, "(%" JSON_INTEGER_FORMAT ")", processes);
+	else
+		snprintf(text, size, "(%" PRIu32 " rows)", heading->rows);
+}
+
+/* What stands for a group: whether it is open, its name, and its sums. */
+static void draw_heading(struct canvas *canvas, int row, const struct layout *layout, const struct row *shown)
+{
+	const struct heading *heading = shown->heading;
+	const char *mark =
+		canvas->ascii ? (heading->closed ? "+" : "-") : (heading->closed ? "\u25b8" : "\u25be");
+	char count[48];
+	int at = 0, first, width, used;
+
+	for (unsigned i = 0; i < layout->n; i++) {
+		if (layout->columns[layout->which[i]].summed)
+			draw_cell(canvas, row, at, layout->widths[i], shown,
+				  &layout->columns[layout->which[i]]);
+		at += layout->widths[i] + GAP;
+	}
+	count_text(heading, count, sizeof(count));
+	find_room(layout, MARK, &first, &width);
+	canvas_text(canvas, row, first, MIN(width, MARK - 1), ROLE_ACCENT, mark);
+	find_room(layout, MARK + canvas_width(heading->text), &at, &width);
+	if (at == first) {
+		at += MARK;
+		width -= MARK;
+	}
+	used = canvas_textf(canvas, row, at, width, ROLE_ACCENT, "%s ", heading->text);
+	canvas_text(canvas, row, at + used, width - used, ROLE_DIM, count);
 }
 
 static void draw_row(struct canvas *canvas, int row, const struct layout *layout, const struct row *shown)
@@ -181,18 +248,11 @@ static void draw_row(struct canvas *canvas, int row, const struct layout *layout
 	int at = 0;
 
 	if (shown->heading) {
-		draw_heading(canvas, row, shown);
+		draw_heading(canvas, row, layout, shown);
 		return;
 	}
 	for (unsigned i = 0; i < layout->n; i++) {
-		const struct column *column = &layout->columns[layout->which[i]];
-		struct value value;
-
-		column_text(shown->sample, shown, column, &value);
-		if (column_is_right(column))
-			canvas_right(canvas, row, at, layout->widths[i], value.role, value.text);
-		else
-			canvas_text(canvas, row, at, layout->widths[i], value.role, value.text);
+		draw_cell(canvas, row, at, layout->widths[i], shown, &layout->columns[layout->which[i]]);
 		at += layout->widths[i] + GAP;
 	}
 }

@@ -13,6 +13,7 @@
 #include "cmd/top/alert.h"
 #include "cmd/top/growth.h"
 #include "cmd/top/totals.h"
+#include "cmd/top/tree.h"
 #include "view/names.h"
 #include "view/shown.h"
 #include "view/table_parts.h"
@@ -174,6 +175,8 @@ void value_cpu(const struct sample *sample, const struct row *row, struct value 
 
 	if (host && host->cores >= 0)
 		set_number(value, host->cores);
+	else if (row->heading && row->heading->host.cores_known)
+		set_number(value, row->heading->host.cores);
 }
 
 void value_host_memory(const struct sample *sample, const struct row *row, struct value *value)
@@ -182,6 +185,8 @@ void value_host_memory(const struct sample *sample, const struct row *row, struc
 
 	if (host)
 		set_number(value, (double)host->resident_bytes);
+	else if (row->heading && row->heading->host.known)
+		set_number(value, row->heading->host.resident_bytes);
 }
 
 void value_threads(const struct sample *sample, const struct row *row, struct value *value)
@@ -190,6 +195,8 @@ void value_threads(const struct sample *sample, const struct row *row, struct va
 
 	if (host)
 		set_number(value, (double)host->threads);
+	else if (row->heading && row->heading->host.known)
+		set_number(value, row->heading->host.threads);
 }
 
 /* What it was started with; of other machines' processes, whose command line is not known, its name. */

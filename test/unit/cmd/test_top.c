@@ -17,21 +17,7 @@
 #include "cmd/top/settings.h"
 #include "cmd/top_screen.h"
 
-enum { FILE_BYTES = 1 << 20, MOMENTS = 120 };
-
-static void is_as_kept(const char *folder, const char *name, const char *text)
-{
-	_cleanup_free_ char *kept = malloc(FILE_BYTES);
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s/%s", test_source_root(), folder, name);
-	if (getenv("GPUSONDE_TEST_UPDATE"))
-		assert_int_equal(write_file_atomic(path, text, strlen(text), 0644), 0);
-	if (read_file(path, kept, FILE_BYTES, NULL) < 0)
-		fail_msg("%s is missing: GPUSONDE_TEST_UPDATE=1 writes it", path);
-	if (!STRV_EQ(kept, text))
-		fail_msg("%s differs from what is drawn:\n%s", path, text);
-}
+enum { MOMENTS = 120 };
 
 static void screens(_unused_ void **state)
 {
@@ -289,21 +275,6 @@ static void selection_follows_its_row(_unused_ void **state)
 	end();
 }
 
-static void groups_have_headings(_unused_ void **state)
-{
-	begin("small");
-	press('2');
-	press('g');
-	assert_int_equal(top.by, GROUP_CONTAINER);
-	assert_non_null(strstr(draw(120, 24), "ml/train-0 main (1)"));
-	press('g');
-	press('g');
-	press('g');
-	assert_int_equal(top.by, GROUP_USER);
-	assert_int_equal(count(draw(120, 24), "\n0 ("), 1);
-	end();
-}
-
 static void earlier_moments(_unused_ void **state)
 {
 	struct sample *earlier = NULL;
@@ -383,26 +354,6 @@ static void mouse_selects_tabs_and_rows(_unused_ void **state)
 	keys_take(&top, &click, 120);
 	assert_int_equal(top.mode, MODE_PROCESS);
 	end();
-}
-
-/* What the host would say of these processes. */
-static void add_host(struct sample *sample)
-{
-	const struct snapshot *s = sample->snapshot;
-
-	sample->processes = calloc(s->processes_n + 1u, sizeof(*sample->processes));
-	sample->users = calloc(1, sizeof(*sample->users));
-	assert_non_null(sample->processes);
-	assert_non_null(sample->users);
-	for (uint32_t i = 0; i < s->processes_n; i++)
-		sample->processes[i] = (struct host_process){ .pid = s->processes[i].id.pid,
-							      .state = i % 3 ? 'S' : 'R',
-							      .threads = 8 + i % 5 * 16,
-							      .resident_bytes = (1 + i % 7) * 1500000000u,
-							      .cores = 1.0 / (1 + i % 4) };
-	sample->processes_n = s->processes_n;
-	sample->users[0] = (struct host_user){ .uid = s->processes[0].uid, .name = "ml" };
-	sample->users_n = 1;
 }
 
 static void stacks_of_a_process(_unused_ void **state)
@@ -626,7 +577,6 @@ int main(void)
 		cmocka_unit_test(a_table_has_every_gpu),
 		cmocka_unit_test(rows_are_sorted),
 		cmocka_unit_test(selection_follows_its_row),
-		cmocka_unit_test(groups_have_headings),
 		cmocka_unit_test(earlier_moments),
 		cmocka_unit_test(settings_are_kept),
 		cmocka_unit_test(mouse_selects_tabs_and_rows),

@@ -4,14 +4,19 @@
 
 #include "test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "base/text.h"
 #include "cmd/top/draw.h"
 #include "cmd/top/keys.h"
 #include "screen/export.h"
 #include "view/fixture.h"
 #include "view/view.h"
+
+enum { FILE_BYTES = 1 << 20 };
 
 static struct top top;
 static struct canvas canvas;
@@ -145,6 +150,26 @@ static inline void end(void)
 	canvas_done(&canvas);
 }
 
+/* What the host would say of these processes. */
+static inline void add_host(struct sample *sample)
+{
+	const struct snapshot *s = sample->snapshot;
+
+	sample->processes = calloc(s->processes_n + 1u, sizeof(*sample->processes));
+	sample->users = calloc(1, sizeof(*sample->users));
+	assert_non_null(sample->processes);
+	assert_non_null(sample->users);
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		sample->processes[i] = (struct host_process){ .pid = s->processes[i].id.pid,
+							      .state = i % 3 ? 'S' : 'R',
+							      .threads = 8 + i % 5 * 16,
+							      .resident_bytes = (1 + i % 7) * 1500000000u,
+							      .cores = 1.0 / (1 + i % 4) };
+	sample->processes_n = s->processes_n;
+	sample->users[0] = (struct host_user){ .uid = s->processes[0].uid, .name = "ml" };
+	sample->users_n = 1;
+}
+
 static inline const char *draw(int columns, int rows)
 {
 	static struct strbuf out;
@@ -170,4 +195,18 @@ static inline void type(const char *text)
 {
 	for (; *text; text++)
 		press((unsigned char)*text);
+}
+
+static inline void is_as_kept(const char *folder, const char *name, const char *text)
+{
+	_cleanup_free_ char *kept = malloc(FILE_BYTES);
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s/%s", test_source_root(), folder, name);
+	if (getenv("GPUSONDE_TEST_UPDATE"))
+		assert_int_equal(write_file_atomic(path, text, strlen(text), 0644), 0);
+	if (read_file(path, kept, FILE_BYTES, NULL) < 0)
+		fail_msg("%s is missing: GPUSONDE_TEST_UPDATE=1 writes it", path);
+	if (!STRV_EQ(kept, text))
+		fail_msg("%s differs from what is drawn:\n%s", path, text);
 }

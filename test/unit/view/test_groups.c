@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/macro.h"
 #include "fixture.h"
 #include "view/groups.h"
+#include "view/traced.h"
 
 static struct snapshot *s;
 static struct group *groups;
@@ -241,11 +243,68 @@ static void where_nothing_is_listed_nothing_is_none(void **state)
 	assert_false(groups[0].known[GROUP_MEMORY]);
 }
 
+/* Each process is in the group that has its memory. */
+static void each_process_is_in_a_group(void **state)
+{
+	uint32_t of[64];
+
+	(void)state;
+	assert_true(s->processes_n <= ARRAY_SIZE(of));
+	for (enum group_by by = GROUP_NONE + 1; by < GROUPS_BY; by++) {
+		make(by);
+		assert_int_equal(groups_of_processes(s, by, groups, n, of), 0);
+		for (uint32_t k = 0; k < n; k++) {
+			double memory = 0;
+
+			for (uint32_t i = 0; i < s->processes_n; i++)
+				if (of[i] == k)
+					memory += s->processes[i].v[PROCESS_MEMORY];
+			if (groups[k].known[GROUP_MEMORY])
+				assert_true(fabs(memory - groups[k].v[GROUP_MEMORY]) < 1);
+		}
+		for (uint32_t i = 0; i < s->processes_n; i++)
+			assert_true(of[i] < n && groups[of[i]].any);
+	}
+}
+
+/* Where one of them is not traced nobody knows what all have called. */
+static void calls_are_added_up(void **state)
+{
+	double launches = 0;
+
+	(void)state;
+	fixture_free(s);
+	s = fixture_traced();
+	assert_non_null(s);
+	for (uint32_t i = 0; i < s->processes_n; i++) {
+		const struct traced_device *traced = traced_device_of(s, &s->processes[i]);
+
+		s->processes[i].uid = traced ? 7 : 8;
+		launches += traced ? traced->v[TRACED_LAUNCHES] : 0;
+	}
+	make(GROUP_USER);
+	assert_int_equal(n, 2);
+	for (uint32_t k = 0; k < n; k++) {
+		bool traced = groups[k].any->uid == 7;
+
+		assert_int_equal(groups[k].calls_known[GROUP_LAUNCHES], traced);
+		assert_true(!traced || groups[k].calls[GROUP_LAUNCHES] == launches);
+	}
+	assert_true(launches > 0);
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		s->processes[i].uid = 7;
+	make(GROUP_USER);
+	assert_int_equal(n, 1);
+	assert_false(groups[0].calls_known[GROUP_LAUNCHES]);
+}
+
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(each_process_is_in_a_group),
+		CASE(calls_are_added_up),
 		CASE(nobody_is_lost),
 		CASE(a_process_on_two_gpus_is_one),
 		CASE(what_one_lacks_has_no_sum),
