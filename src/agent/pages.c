@@ -324,16 +324,19 @@ static int control_record(const struct http_request *request, struct http_reply 
 	struct agent *agent = userdata;
 	struct record *record = atomic_load(&agent->record);
 	struct record_request asked;
+	bool is_order = request->method == HTTP_POST, is_possible = record && record_is_possible(record);
 
-	if (!record || !record_is_possible(record)) {
+	if (is_order && record_page_request(request, &asked) < 0)
+		return EINVAL;
+	if (!is_possible) {
 		reply->status = 409;
 		strbuf_adds(&reply->body, "nothing is traced: gpusonde doctor says why (trace.enabled)\n");
+		if (is_order)
+			audit(request, record_action_name(asked.action), reply);
 		return 0;
 	}
-	if (request->method != HTTP_POST)
+	if (!is_order)
 		return put_json(record_page_status(record), reply);
-	if (record_page_request(request, &asked) < 0)
-		return EINVAL;
 	reply->status = 202;
 	audit(request, record_action_name(asked.action), reply);
 	return put_json(json_pack("{s:I}", "asked", (json_int_t)record_ask(record, &asked)), reply);

@@ -644,6 +644,16 @@ def test_doctor_warns_of_secrets_that_others_read():
         equal(of_web("web-control", "--web-control", "alice")[0], "warning", "nobody is asked who it is")
 
 
+def test_doctor_says_who_may_read():
+    for access, flags, said in (
+            ("TLS, users", ("--web-views", "alice, bob", "--web-recordings", "none"), "alice, bob may read pages, nobody what was recorded"),
+            ("tokens", (), "everybody who is known may read pages, everybody who is known what was recorded"),
+            ("", (), "nobody is asked who it is: everybody may read pages, everybody what was recorded"),
+            ("", ("--web-views", "alice"), "nobody is asked who it is: nobody may read pages, everybody what was recorded")):
+        with answering({"/control/status": {"access": access}}) as path:
+            equal(checks_at(path, *flags)["web-views"]["text"], f"{said} (web.views, web.recordings)")
+
+
 def test_doctor_says_who_may_begin_timelines():
     with answering({"/control/status": {"access": "TLS, users"}}) as path:
         for names, said in (("alice, bob", "alice, bob"), ("*", "everybody who is known")):

@@ -219,6 +219,7 @@ def test_control_needs_tls_and_a_name():
     with agent_with(config(users=f'  alice: "{hashed()}"\n')) as agent: # nobody, unless it is said
         contains(ask(agent, "/control/record?action=start", method="POST", **basic()).text, "web.control")
         contains(agent.get("/control/record?action=start", method="POST", unix=True).text, "nothing is traced")
+        contains(agent.log(), f"audit: /control/record start by uid {os.geteuid()}, pid {os.getpid()}: 409")
 
 
 def test_client_certificates():

@@ -320,6 +320,29 @@ static void check_control(const struct doctor *d, struct finding *f)
 	}
 }
 
+/* Where nobody is asked who it is, nobody has a name. */
+static const char *who_may(const struct doctor *d, enum option_id id, bool asks)
+{
+	const char *names = options_text(&d->invocation->options, id);
+
+	if (names && STRV_EQ(names, "*"))
+		return asks ? "everybody who is known" : "everybody";
+	return asks && names && *names && !STRV_EQ(names, "none") ? names : "nobody";
+}
+
+/* As it is configured here. */
+static void check_views(const struct doctor *d, struct finding *f)
+{
+	char access[64];
+
+	describe_access(d, access, sizeof(access));
+	bool asks = asks_who_it_is(access);
+
+	found(f, VERDICT_OK, "%s%s may read pages, %s what was recorded (web.views, web.recordings)",
+	      asks ? "" : "nobody is asked who it is: ", who_may(d, OPT_web_views, asks),
+	      who_may(d, OPT_web_recordings, asks));
+}
+
 static void check_atop(const struct doctor *d, struct finding *f)
 {
 	check_tcp(d, "atop", options_text(&d->invocation->options, OPT_atop_listen), "--atop-listen", f);
@@ -461,11 +484,19 @@ static void check_statsd(const struct doctor *d, struct finding *f)
 }
 
 const struct check service_checks[] = {
-	{ "config", check_config },       { "agent", check_agent },
-	{ "helper", check_helper },       { "http", check_http },
-	{ "atop", check_atop },           { "atop-socket", check_atop_socket },
-	{ "exposure", check_exposure },   { "secret-files", check_secret_files },
-	{ "web-control", check_control }, { "state", check_state },
-	{ "push", check_push },           { "textfile", check_textfile },
-	{ "statsd", check_statsd },       { 0 },
+	{ "config", check_config },
+	{ "agent", check_agent },
+	{ "helper", check_helper },
+	{ "http", check_http },
+	{ "atop", check_atop },
+	{ "atop-socket", check_atop_socket },
+	{ "exposure", check_exposure },
+	{ "secret-files", check_secret_files },
+	{ "web-views", check_views },
+	{ "web-control", check_control },
+	{ "state", check_state },
+	{ "push", check_push },
+	{ "textfile", check_textfile },
+	{ "statsd", check_statsd },
+	{ 0 },
 };
