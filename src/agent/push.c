@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/push_events.h"
 #include "agent/push_key.h"
 #include "agent/push_rows.h"
 #include "base/clock.h"
@@ -32,6 +33,7 @@ struct push {
 	struct model *model;
 	struct helper *helper;
 	struct push_config config;
+	struct push_events *events; /* PUSH_OTLP_LOGS; else NULL */
 	bool asked;
 	bool handed_over; /* with the question that is not answered yet */
 	bool leaves; /* the last question was sent */
@@ -155,6 +157,8 @@ static void on_push_lost(bool hung, void *userdata)
 /* A file in memory, and its size; -ENODATA: there is nothing now. */
 static int make_page(struct push *p, const struct snapshot *snapshot, uint32_t *ret_bytes)
 {
+	if (p->events)
+		return push_events_write(p->events, ret_bytes);
 	if (p->kind == PUSH_ROWS)
 		return push_rows(p->model, snapshot, ret_bytes);
 	return view_samples(snapshot, p->config.families, ret_bytes);
@@ -181,7 +185,8 @@ static void send_question(struct push *p, int64_t now_ns, uint32_t bytes, int fd
 	if (r == -EAGAIN)
 		return; /* with the next tick */
 	p->asked_ns = now_ns;
-	p->handed_over = fd >= 0;
+	/* Events stay here until they are handed over. */
+	p->handed_over = fd >= 0 && (r == 0 || !p->events);
 	if (r < 0) {
 		lose_page(p);
 		set_push_state(p, PUSH_FAILS,
@@ -214,12 +219,16 @@ static void push_snapshot(struct push *p, const struct snapshot *snapshot, int64
 	if (fd >= 0 && p->asked) {
 		p->pushed_ns = now_ns;
 		p->pushed_seq = snapshot->seq;
+		if (p->events)
+			push_events_forget(p->events);
 	}
 }
 
 /* Rows are taken to be of now; samples have their time, once each, and say that they are old. */
 static bool is_unsent(const struct push *p, const struct snapshot *snapshot)
 {
+	if (p->events)
+		return push_events_wait(p->events);
 	return p->kind == PUSH_ROWS ? snapshot->fresh : snapshot->seq != p->pushed_seq;
 }
 
@@ -227,6 +236,8 @@ void push_tick(struct push *p, const struct snapshot *snapshot)
 {
 	int64_t now_ns = clock_boot_ns();
 
+	if (p->events)
+		push_events_take(p->events, snapshot, p->model);
 	if (p->asked)
 		return;
 	if (p->failures == 0 && is_unsent(p, snapshot) &&
@@ -257,6 +268,11 @@ int push_new(sd_event *event, struct model *model, const struct push_config *con
 	p->config = *config;
 	p->config.program = NULL;
 	p->after_ns = ASK_NS;
+	if (p->kind == PUSH_OTLP_LOGS) {
+		r = push_events_new(config->settings.folder[0] != '\0', &p->events);
+		if (r < 0)
+			return r;
+	}
 	r = helper_new(event, &helper, &ops, p, &p->helper);
 	if (r < 0)
 		return r;
@@ -268,9 +284,14 @@ int push_new(sd_event *event, struct model *model, const struct push_config *con
 /* One that is busy, or has not begun, has nothing to say. */
 void push_leave(struct push *p)
 {
+	_cleanup_close_ int fd = -1;
+	uint32_t bytes = 0;
+
 	if (!p || !p->helper || p->leaves || p->asked || push_pid(p) == 0)
 		return;
-	send_question(p, clock_boot_ns(), 0, -1, true);
+	if (p->events)
+		fd = push_events_write(p->events, &bytes);
+	send_question(p, clock_boot_ns(), fd < 0 ? 0 : bytes, fd < 0 ? -1 : fd, true);
 	p->leaves = true;
 }
 
@@ -289,6 +310,7 @@ void push_free(struct push *p)
 	push_leave(p);
 	await_leave(p);
 	helper_free(p->helper);
+	push_events_free(p->events);
 	free(p);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/macro.h"
 #include "base/text.h"
@@ -163,8 +164,50 @@ static int list_pairs(const char *text, const char *separator, char *lines, size
 
 /* The options that destinations of series share. */
 struct series_options {
-	enum option_id url, interval, families, headers, ca_file, max_samples, queue, queue_age;
+	enum option_id url, interval, families, headers, max_samples, queue, queue_age;
+	enum option_id headers_file, token_file, username, password_file;
+	enum option_id ca_file, certificate_file, key_file;
 };
+
+#define SERIES_OPTIONS(section_, url_, max_samples_)                                                    \
+	{                                                                                               \
+		.url = OPT_##section_##_##url_, .interval = OPT_##section_##_interval,                  \
+		.families = OPT_##section_##_families, .headers = OPT_##section_##_headers,             \
+		.max_samples = OPT_##section_##_##max_samples_, .queue = OPT_##section_##_queue,        \
+		.queue_age = OPT_##section_##_queue_age, .headers_file = OPT_##section_##_headers_file, \
+		.token_file = OPT_##section_##_token_file, .username = OPT_##section_##_username,       \
+		.password_file = OPT_##section_##_password_file, .ca_file = OPT_##section_##_ca_file,   \
+		.certificate_file = OPT_##section_##_certificate_file,                                  \
+		.key_file = OPT_##section_##_key_file,                                                  \
+	}
+
+/* How the server is told who sends. */
+static int set_key(const struct options *options, const struct series_options *ids,
+		   struct push_config *config, char *why, size_t size)
+{
+	struct push_key *key = &config->key;
+	const char *token = options_text(options, ids->token_file);
+	const char *password = options_text(options, ids->password_file);
+
+	key->user = options_text(options, ids->username);
+	key->certificate_file = options_text(options, ids->certificate_file);
+	key->certificate_key_file = options_text(options, ids->key_file);
+	key->headers_file = options_text(options, ids->headers_file);
+	key->file = token ? token : password;
+	key->scheme = token ? "Bearer " : NULL;
+	if (token && (key->user || password))
+		snprintf(why, size, "%s and %s exclude each other", option_table[ids->token_file].key,
+			 option_table[ids->username].key);
+	else if (!key->user != !password)
+		snprintf(why, size, "%s and %s belong together", option_table[ids->username].key,
+			 option_table[ids->password_file].key);
+	else if (!key->certificate_file != !key->certificate_key_file)
+		snprintf(why, size, "%s and %s belong together", option_table[ids->certificate_file].key,
+			 option_table[ids->key_file].key);
+	else
+		return 0;
+	return -EINVAL;
+}
 
 /* -ENOENT: no URL is configured. */
 static int set_shared(const struct options *options, const struct series_options *ids,
@@ -188,8 +231,13 @@ static int set_shared(const struct options *options, const struct series_options
 	s->queue_age_ns = options_number(options, ids->queue_age);
 	s->samples_max = (uint32_t)options_number(options, ids->max_samples);
 	find_proxy(s);
-	return list_pairs(options_text(options, ids->headers), ": ", s->headers, sizeof(s->headers),
-			  option_table[ids->headers].key, why, size);
+	r = list_pairs(options_text(options, ids->headers), ": ", s->headers, sizeof(s->headers),
+		       option_table[ids->headers].key, why, size);
+	if (r == 0)
+		r = set_key(options, ids, ret_config, why, size);
+	if (r == 0 && (ret_config->key.file || ret_config->key.headers_file))
+		warn_of_plain_http(s->url, option_table[ids->url].key);
+	return r;
 }
 
 /* ---- remote write ---- */
@@ -232,29 +280,6 @@ static int set_labels(const struct options *options, struct push_settings *s, ch
 	return r;
 }
 
-static int set_key(const struct options *options, struct push_config *config, char *why, size_t size)
-{
-	struct push_key *key = &config->key;
-	const char *token = options_text(options, OPT_remote_write_token_file);
-	const char *password = options_text(options, OPT_remote_write_password_file);
-
-	key->user = options_text(options, OPT_remote_write_username);
-	key->certificate_file = options_text(options, OPT_remote_write_certificate_file);
-	key->certificate_key_file = options_text(options, OPT_remote_write_key_file);
-	key->file = token ? token : password;
-	key->scheme = token ? "Bearer " : NULL;
-	if (token && (key->user || password))
-		snprintf(why, size, "remote_write.token_file and remote_write.username exclude each other");
-	else if (!key->user != !password)
-		snprintf(why, size, "remote_write.username and remote_write.password_file belong together");
-	else if (!key->certificate_file != !key->certificate_key_file)
-		snprintf(why, size,
-			 "remote_write.certificate_file and remote_write.key_file belong together");
-	else
-		return 0;
-	return -EINVAL;
-}
-
 static int set_protocol(const struct options *options, struct push_settings *s, char *why, size_t size)
 {
 	const char *protocol = or_empty(options_text(options, OPT_remote_write_protocol));
@@ -269,16 +294,7 @@ static int set_protocol(const struct options *options, struct push_settings *s, 
 static int configure_remote_write(const struct options *options, struct push_config *ret_config, char *why,
 				  size_t size)
 {
-	static const struct series_options ids = {
-		.url = OPT_remote_write_url,
-		.interval = OPT_remote_write_interval,
-		.families = OPT_remote_write_families,
-		.headers = OPT_remote_write_headers,
-		.ca_file = OPT_remote_write_ca_file,
-		.max_samples = OPT_remote_write_max_samples,
-		.queue = OPT_remote_write_queue,
-		.queue_age = OPT_remote_write_queue_age,
-	};
+	static const struct series_options ids = SERIES_OPTIONS(remote_write, url, max_samples);
 	struct push_settings *s = &ret_config->settings;
 	int r = set_shared(options, &ids, ret_config, why, size);
 
@@ -288,10 +304,6 @@ static int configure_remote_write(const struct options *options, struct push_con
 	r = set_protocol(options, s, why, size);
 	if (r == 0)
 		r = set_labels(options, s, why, size);
-	if (r == 0)
-		r = set_key(options, ret_config, why, size);
-	if (r == 0 && ret_config->key.file)
-		warn_of_plain_http(s->url, "remote_write.url");
 	return r;
 }
 
@@ -326,32 +338,36 @@ static int set_temporality(const struct options *options, struct push_settings *
 	return -EINVAL;
 }
 
-static int configure_otlp(const struct options *options, struct push_config *ret_config, char *why,
-			  size_t size)
+static int set_otlp(const struct options *options, const struct series_options *ids,
+		    struct push_config *ret_config, char *why, size_t size)
 {
-	static const struct series_options ids = {
-		.url = OPT_otlp_endpoint,
-		.interval = OPT_otlp_interval,
-		.families = OPT_otlp_families,
-		.headers = OPT_otlp_headers,
-		.ca_file = OPT_otlp_ca_file,
-		.max_samples = OPT_otlp_max_points,
-		.queue = OPT_otlp_queue,
-		.queue_age = OPT_otlp_queue_age,
-	};
 	struct push_settings *s = &ret_config->settings;
-	const char *token = options_text(options, OPT_otlp_token_file);
-	int r = set_shared(options, &ids, ret_config, why, size);
+	int r = set_shared(options, ids, ret_config, why, size);
 
 	if (r < 0)
 		return r;
-	ret_config->key = (struct push_key){ .file = token, .scheme = token ? "Bearer " : NULL };
 	cut_slashes(s->url);
-	r = set_temporality(options, s, why, size);
+	return set_resource(options, s, why, size);
+}
+
+static int configure_otlp(const struct options *options, struct push_config *ret_config, char *why,
+			  size_t size)
+{
+	static const struct series_options ids = SERIES_OPTIONS(otlp, endpoint, max_points);
+	int r = set_otlp(options, &ids, ret_config, why, size);
+
+	return r < 0 ? r : set_temporality(options, &ret_config->settings, why, size);
+}
+
+/* Events are sent when they come. */
+static int configure_logs(const struct options *options, struct push_config *ret_config, char *why,
+			  size_t size)
+{
+	static const struct series_options ids = SERIES_OPTIONS(otlp, logs_endpoint, max_points);
+	int r = set_otlp(options, &ids, ret_config, why, size);
+
 	if (r == 0)
-		r = set_resource(options, s, why, size);
-	if (r == 0 && token)
-		warn_of_plain_http(s->url, "otlp.endpoint");
+		ret_config->interval_ns = NSEC_PER_SEC;
 	return r;
 }
 
@@ -363,6 +379,7 @@ int push_configure(const struct options *options, enum push_kind_id kind, struct
 		[PUSH_ROWS] = configure_rows,
 		[PUSH_REMOTE_WRITE] = configure_remote_write,
 		[PUSH_OTLP] = configure_otlp,
+		[PUSH_OTLP_LOGS] = configure_logs,
 	};
 	int r = ways[kind](options, ret_config, why, size);
 

@@ -14,7 +14,7 @@ struct push_config {
 	struct push_settings settings;
 };
 
-/* As PUSH_KIND_LIST has them: sections of the options. */
+/* As PUSH_KIND_LIST has them. */
 extern const char *const push_kind_names[PUSH_KINDS];
 
 /*

@@ -120,6 +120,58 @@ static int read_pem(const char *path, char pem[static PUSH_PEM_MAX], char *error
 	return r;
 }
 
+/* RFC 9110: a name is a token. */
+static bool is_header(const char *line, size_t n)
+{
+	size_t name = strcspn(line, ":");
+
+	if (name == 0 || name >= n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)line[i] < (i < name ? '!' : ' ') || (unsigned char)line[i] > '~')
+			return false;
+	return true;
+}
+
+static int take_headers(const char *text, char headers[static PUSH_HEADERS_MAX])
+{
+	size_t at = 0;
+
+	for (const char *line = text; *line;) {
+		size_t n = strcspn(line, "\n"), whole = n;
+
+		while (n > 0 && strchr(" \t\r", line[n - 1]))
+			n--;
+		if (n > 0 && !is_header(line, n))
+			return -EINVAL;
+		if (at + n + 2 > PUSH_HEADERS_MAX)
+			return -E2BIG;
+		if (n > 0)
+			at += (size_t)snprintf(headers + at, PUSH_HEADERS_MAX - at, "%.*s\n", (int)n, line);
+		line += whole + (line[whole] == '\n');
+	}
+	return 0;
+}
+
+static int read_headers(const char *path, char headers[static PUSH_HEADERS_MAX], char *error, size_t size)
+{
+	char text[PUSH_HEADERS_MAX];
+	int r = read_secret(path, text, sizeof(text));
+
+	headers[0] = '\0';
+	if (r == 0)
+		r = take_headers(text, headers);
+	explicit_bzero(text, sizeof(text));
+	if (r == -EINVAL)
+		snprintf(error, size,
+			 "%.200s must have a header in each line, as in NAME: VALUE, of printable "
+			 "characters of ASCII",
+			 path);
+	else if (r < 0)
+		snprintf(error, size, "%.200s cannot be read: %s", path, strerror(-r));
+	return r;
+}
+
 void push_key_read(const struct push_key *key, struct push_question *question, char *error, size_t size)
 {
 	const char *place = key->file ? key->file : key->variable;
@@ -132,5 +184,7 @@ void push_key_read(const struct push_key *key, struct push_question *question, c
 		r = read_pem(key->certificate_file, question->certificate, error, size);
 	if (r == 0 && key->certificate_key_file)
 		r = read_pem(key->certificate_key_file, question->certificate_key, error, size);
+	if (r == 0 && key->headers_file)
+		r = read_headers(key->headers_file, question->headers, error, size);
 	question->waits = r < 0;
 }

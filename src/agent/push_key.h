@@ -13,10 +13,11 @@ struct push_key {
 	const char *scheme; /* before the key: "Bearer " */
 	const char *user; /* then it is a password */
 	const char *certificate_file, *certificate_key_file;
+	const char *headers_file; /* lines NAME: VALUE */
 };
 
 /*
- * Sets the question's key and certificate, and that it is to wait where something cannot be read: then @error
- * says what, else it is "".
+ * Sets the question's key, certificate and headers, and that it is to wait where something cannot be read:
+ * then @error says what, else it is "".
  */
 void push_key_read(const struct push_key *key, struct push_question *question, char *error, size_t size);

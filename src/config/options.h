@@ -95,6 +95,11 @@ struct option {
 	const char *env_alias;
 	enum env_form env_form;
 	int64_t min, max; /* of a text `max` is its length */
+	/*
+	 * Of a path whose content gives a right: "": the file, or every one of the folder; else the one of
+	 * this name in the folder. NULL: it gives none.
+	 */
+	const char *secret;
 	unsigned uses; /* enum use bits */
 	bool restart; /* a running agent cannot change it */
 	const char *help;

@@ -18,6 +18,7 @@ struct post_result;
 
 struct push_kind {
 	const char *name; /* PUSH_KIND_LIST's */
+	const char *section, *url; /* of its options, and which has the address */
 	/* Appends to the address that is configured; NULL: nothing. @cluster is escaped. */
 	void (*add_path)(struct strbuf *url, const char *cluster);
 	const char *key_header; /* "X-API-Key": the header that has the key */

@@ -274,7 +274,7 @@ static int make_otlp(void *state, const void *data, size_t n, struct batches *ba
 
 /* ---- life ---- */
 
-static const char *const *otlp_headers(_unused_ uint32_t format)
+const char *const *otlp_headers(_unused_ uint32_t format)
 {
 	static const char *const headers[] = { "Content-Type: application/x-protobuf",
 					       "Content-Encoding: gzip", NULL };
@@ -287,7 +287,7 @@ static void add_otlp_path(struct strbuf *url, _unused_ const char *cluster)
 	strbuf_adds(url, "/v1/metrics");
 }
 
-static uint64_t points_refused(const uint8_t *answer, size_t n, char *ret_words, size_t size)
+uint64_t otlp_refused(const uint8_t *answer, size_t n, char *ret_words, size_t size)
 {
 	Otlp__ExportMetricsServiceResponse *response =
 		otlp__export_metrics_service_response__unpack(NULL, n, answer);
@@ -325,6 +325,8 @@ static void end_otlp(void *state)
 
 const struct push_kind otlp_kind = {
 	.name = "otlp",
+	.section = "otlp",
+	.url = "endpoint",
 	.add_path = add_otlp_path,
 	.key_header = "Authorization",
 	.headers = otlp_headers,
@@ -333,5 +335,5 @@ const struct push_kind otlp_kind = {
 	.begin = begin_otlp,
 	.end = end_otlp,
 	.make = make_otlp,
-	.refused = points_refused,
+	.refused = otlp_refused,
 };

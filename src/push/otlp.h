@@ -13,3 +13,7 @@
 enum { OTLP_CUMULATIVE, OTLP_DELTA }; /* struct push_settings' protocol */
 
 extern const struct push_kind otlp_kind;
+
+/* Of metrics and logs the same: struct push_kind's headers(), refused(). */
+const char *const *otlp_headers(uint32_t format);
+uint64_t otlp_refused(const uint8_t *answer, size_t n, char *ret_words, size_t size);

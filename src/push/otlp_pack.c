@@ -7,20 +7,13 @@
 #include <string.h>
 
 #include "base/macro.h"
-#include "config.h"
 #include "push/gzip.h"
-#include "push/otlp.pb-c.h"
+#include "push/otlp_resource.h"
 
-#define SCHEMA_URL "https://opentelemetry.io/schemas/1.44.0"
 enum {
 	LABELS_MAX = 64,
 	MORE_ATTRIBUTES = 2, /* hw.type, and the convention's own */
 	NAME_BYTES = 256,
-};
-
-struct attribute {
-	Otlp__KeyValue pair;
-	Otlp__AnyValue value;
 };
 
 /* A metric of the request: points [first, first + n). */
@@ -35,9 +28,7 @@ struct metric_message {
 /* The request, and all that hangs on it. */
 struct otlp_tree {
 	const struct otlp_page *page;
-	struct attribute *attributes;
-	Otlp__KeyValue **attribute_list;
-	size_t attributes_n;
+	struct otlp_attributes attributes;
 	Otlp__NumberDataPoint *numbers, **number_list;
 	Otlp__HistogramDataPoint *histograms, **histogram_list;
 	struct metric_message *metrics;
@@ -45,13 +36,12 @@ struct otlp_tree {
 	uint32_t metrics_n;
 	double *bounds; /* of histograms */
 	size_t bounds_n;
-	char *resource; /* names and values, each with NUL */
+	struct otlp_resource resource;
 };
 
 static void otlp_tree_done(struct otlp_tree *tree)
 {
-	free(tree->attributes);
-	free(tree->attribute_list);
+	otlp_attributes_done(&tree->attributes);
 	free(tree->numbers);
 	free(tree->number_list);
 	free(tree->histograms);
@@ -59,23 +49,10 @@ static void otlp_tree_done(struct otlp_tree *tree)
 	free(tree->metrics);
 	free(tree->metric_list);
 	free(tree->bounds);
-	free(tree->resource);
+	otlp_resource_done(&tree->resource);
 }
 
 /* ---- attributes ---- */
-
-static void add_attribute(struct otlp_tree *tree, const char *key, const char *value)
-{
-	struct attribute *attribute = &tree->attributes[tree->attributes_n];
-
-	otlp__key_value__init(&attribute->pair);
-	otlp__any_value__init(&attribute->value);
-	attribute->pair.key = (char *)key;
-	attribute->pair.value = &attribute->value;
-	attribute->value.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-	attribute->value.string_value = (char *)value;
-	tree->attribute_list[tree->attributes_n++] = &attribute->pair;
-}
 
 /* Returns how many there are, from *ret_list on. */
 static size_t add_point_attributes(struct otlp_tree *tree, const struct otlp_point *point,
@@ -85,20 +62,21 @@ static size_t add_point_attributes(struct otlp_tree *tree, const struct otlp_poi
 	const struct otlp_metric *metric = point->metric;
 	struct page_label labels[LABELS_MAX];
 	uint32_t n = samples_labels(samples, point->series, labels, LABELS_MAX);
-	size_t first = tree->attributes_n;
+	size_t first = tree->attributes.n;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const char *name = samples_text(samples, labels[i].name);
 
 		if (!metric || !metric->label || !STRV_EQ(name, metric->label))
-			add_attribute(tree, otlp_attribute(name), samples_text(samples, labels[i].value));
+			otlp_add_text(&tree->attributes, otlp_attribute(name),
+				      samples_text(samples, labels[i].value));
 	}
 	if (metric)
-		add_attribute(tree, "hw.type", "gpu");
+		otlp_add_text(&tree->attributes, "hw.type", "gpu");
 	if (metric && metric->attribute)
-		add_attribute(tree, metric->attribute, metric->text);
-	*ret_list = &tree->attribute_list[first];
-	return tree->attributes_n - first;
+		otlp_add_text(&tree->attributes, metric->attribute, metric->text);
+	*ret_list = &tree->attributes.pairs[first];
+	return tree->attributes.n - first;
 }
 
 /* ---- points ---- */
@@ -246,19 +224,10 @@ static void add_metrics(struct otlp_tree *tree, const struct otlp_point *points,
 
 /* ---- the request ---- */
 
-static size_t count_lines(const char *text)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += *text == '\n';
-	return n;
-}
-
 static int otlp_make_room(struct otlp_tree *tree, const struct otlp_point *points, uint32_t n)
 {
 	const struct samples *samples = tree->page->samples;
-	size_t attributes = count_lines(tree->page->resource), bounds = 0;
+	size_t attributes = otlp_resource_attributes(tree->page->resource), bounds = 0;
 	struct page_label labels[LABELS_MAX];
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -266,8 +235,6 @@ static int otlp_make_room(struct otlp_tree *tree, const struct otlp_point *point
 		if (points[i].series->histogram)
 			bounds += samples->histograms[points[i].series->histogram - 1].n;
 	}
-	tree->attributes = calloc(attributes + 1, sizeof(*tree->attributes));
-	tree->attribute_list = calloc(attributes + 1, sizeof(*tree->attribute_list));
 	tree->numbers = calloc(n + 1u, sizeof(*tree->numbers));
 	tree->number_list = calloc(n + 1u, sizeof(*tree->number_list));
 	tree->histograms = calloc(n + 1u, sizeof(*tree->histograms));
@@ -275,31 +242,11 @@ static int otlp_make_room(struct otlp_tree *tree, const struct otlp_point *point
 	tree->metrics = calloc(n + 1u, sizeof(*tree->metrics));
 	tree->metric_list = calloc(n + 1u, sizeof(*tree->metric_list));
 	tree->bounds = calloc(bounds + 1, sizeof(*tree->bounds));
-	tree->resource = strdup(tree->page->resource);
-	return tree->attributes && tree->attribute_list && tree->numbers && tree->number_list &&
-			       tree->histograms && tree->histogram_list && tree->metrics &&
-			       tree->metric_list && tree->bounds && tree->resource ?
+	return otlp_attributes_init(&tree->attributes, attributes) == 0 && tree->numbers &&
+			       tree->number_list && tree->histograms && tree->histogram_list &&
+			       tree->metrics && tree->metric_list && tree->bounds ?
 		       0 :
 		       -ENOMEM;
-}
-
-static void add_resource(struct otlp_tree *tree, Otlp__Resource *resource)
-{
-	size_t first = tree->attributes_n;
-
-	for (char *line = tree->resource; *line;) {
-		char *end = line + strcspn(line, "\n"), *value = strchr(line, '=');
-		char *next = *end ? end + 1 : end;
-
-		*end = '\0';
-		if (value) {
-			*value = '\0';
-			add_attribute(tree, line, value + 1);
-		}
-		line = next;
-	}
-	resource->attributes = &tree->attribute_list[first];
-	resource->n_attributes = tree->attributes_n - first;
 }
 
 static int pack_request(struct otlp_tree *tree, struct batch *ret_batch)
@@ -307,19 +254,17 @@ static int pack_request(struct otlp_tree *tree, struct batch *ret_batch)
 	Otlp__ExportMetricsServiceRequest request = OTLP__EXPORT_METRICS_SERVICE_REQUEST__INIT;
 	Otlp__ResourceMetrics of_resource = OTLP__RESOURCE_METRICS__INIT, *resources[] = { &of_resource };
 	Otlp__ScopeMetrics of_scope = OTLP__SCOPE_METRICS__INIT, *scopes[] = { &of_scope };
-	Otlp__Resource resource = OTLP__RESOURCE__INIT;
-	Otlp__InstrumentationScope scope = OTLP__INSTRUMENTATION_SCOPE__INIT;
+	int r = otlp_resource_init(&tree->resource, tree->page->resource, &tree->attributes);
 
-	add_resource(tree, &resource);
-	scope.name = (char *)"gpusonde";
-	scope.version = (char *)GPUSONDE_VERSION;
-	of_scope.scope = &scope;
+	if (r < 0)
+		return r;
+	of_scope.scope = &tree->resource.scope;
 	of_scope.metrics = tree->metric_list;
 	of_scope.n_metrics = tree->metrics_n;
-	of_resource.resource = &resource;
+	of_resource.resource = &tree->resource.resource;
 	of_resource.scope_metrics = scopes;
 	of_resource.n_scope_metrics = 1;
-	of_resource.schema_url = (char *)SCHEMA_URL;
+	of_resource.schema_url = (char *)OTLP_SCHEMA_URL;
 	request.resource_metrics = resources;
 	request.n_resource_metrics = 1;
 	return gzip_message(&request.base, ret_batch);

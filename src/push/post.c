@@ -26,7 +26,8 @@ struct post {
 	const struct push_kind *kind;
 	struct net_places places; /* as its options are called */
 	char place_name[64], place_ca[64], place_certificate[64];
-	char more_headers[sizeof(((struct push_settings *)NULL)->headers)];
+	char more_headers[PUSH_HEADERS_MAX]; /* that are configured */
+	char secret_headers[PUSH_HEADERS_MAX];
 	CURLM *multi;
 	CURL *easy;
 	struct curl_slist *headers; /* of what is under way */
@@ -153,15 +154,15 @@ static int add_key(struct post *post, const char *key)
 	return r;
 }
 
-/* Those that are configured: lines. */
-static int add_more_headers(struct post *post)
+static int add_more_headers(struct post *post, const char from[static PUSH_HEADERS_MAX])
 {
-	char lines[sizeof(post->more_headers)], *rest = NULL;
+	char lines[PUSH_HEADERS_MAX], *rest = NULL;
 	int r = 0;
 
-	memcpy(lines, post->more_headers, sizeof(lines));
+	memcpy(lines, from, sizeof(lines));
 	for (char *line = strtok_r(lines, "\n", &rest); line && r == 0; line = strtok_r(NULL, "\n", &rest))
 		r = add_header(post, line);
+	explicit_bzero(lines, sizeof(lines));
 	return r;
 }
 
@@ -175,7 +176,9 @@ static int set_headers(struct post *post, const char *key, uint32_t format)
 	for (; *lines && r == 0; lines++)
 		r = add_header(post, *lines);
 	if (r == 0)
-		r = add_more_headers(post);
+		r = add_more_headers(post, post->more_headers);
+	if (r == 0)
+		r = add_more_headers(post, post->secret_headers);
 	/* Nothing is gained by asking first: batches are small. */
 	if (r == 0)
 		r = add_header(post, "Expect:");
@@ -196,13 +199,19 @@ void post_show(struct post *post, const char *certificate, const char *key)
 	set_blob(post->easy, CURLOPT_SSLKEY_BLOB, key);
 }
 
-/* A password is not known here but as base64, so nothing can be looked for. */
+void post_set_headers(struct post *post, const char *lines)
+{
+	snprintf(post->secret_headers, sizeof(post->secret_headers), "%s", lines);
+}
+
+/* A password is not known here but as base64, and headers are many things: nothing can be looked for. */
 static void watch_for(struct post *post, const char *key)
 {
 	const char *secret = strchr(key, ' ');
 
 	secret = secret ? secret + 1 : key;
-	post->may_repeat = post->kind->repeats_answers && strncmp(key, "Basic ", 6) != 0;
+	post->may_repeat =
+		post->kind->repeats_answers && strncmp(key, "Basic ", 6) != 0 && !post->secret_headers[0];
 	snprintf(post->key_begins, sizeof(post->key_begins), "%s", secret);
 }
 
@@ -248,7 +257,7 @@ static void take_partial_success(struct post *post, struct post_result *result)
 	if (post->kind->refused)
 		result->refused = post->kind->refused((const uint8_t *)post->answer, post->answer_n, words,
 						      sizeof(words));
-	if (!result->refused || (post->key_begins[0] && strstr(words, post->key_begins)))
+	if (!result->refused || !post->may_repeat || (post->key_begins[0] && strstr(words, post->key_begins)))
 		return;
 	blank_unprintable(words);
 	snprintf(result->words, sizeof(result->words), "%s", words);
@@ -303,9 +312,9 @@ bool post_wait(struct post *post, int fd, int timeout_ms)
 	return wait.revents != 0;
 }
 
-static void name_places(struct post *post, const char *section)
+static void name_places(struct post *post, const char *section, const char *url)
 {
-	snprintf(post->place_name, sizeof(post->place_name), "%s.url", section);
+	snprintf(post->place_name, sizeof(post->place_name), "%s.%s", section, url);
 	snprintf(post->place_ca, sizeof(post->place_ca), "%s.ca_file", section);
 	snprintf(post->place_certificate, sizeof(post->place_certificate), "%s.certificate_file", section);
 	post->places.of[NET_PLACE_NAME] = post->place_name;
@@ -321,7 +330,7 @@ int post_new(const struct push_kind *kind, const struct push_settings *settings,
 	if (!post || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return -ENOMEM;
 	post->kind = kind;
-	name_places(post, kind->name);
+	name_places(post, kind->section, kind->url);
 	memcpy(post->more_headers, settings->headers, sizeof(post->more_headers));
 	post->multi = curl_multi_init();
 	post->easy = curl_easy_init();
@@ -345,5 +354,6 @@ void post_free(struct post *post)
 	curl_easy_cleanup(post->easy);
 	curl_multi_cleanup(post->multi);
 	forget_headers(post);
+	explicit_bzero(post->secret_headers, sizeof(post->secret_headers));
 	free(post);
 }

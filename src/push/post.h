@@ -2,7 +2,8 @@
 /*
  * One POST at a time to the server, by libcurl. Redirections are not followed. What a server answers is its
  * status; of kinds that want it (repeats_answers) also its first words about what it refuses, unless they
- * have anything of the key, or of a password, which only its encoded form could tell.
+ * have anything of the key. With a password, which only its encoded form could tell, or with secret headers
+ * they are not shown.
  */
 #pragma once
 
@@ -30,6 +31,8 @@ DEFINE_CLEANUP(struct post *, post_free, post_freep)
 
 /* What is shown to the server in TLS, in PEM; "": nothing. Copied. */
 void post_show(struct post *post, const char *certificate, const char *key);
+/* Further headers of the requests to come, which may be secret: lines, each with its newline. Copied. */
+void post_set_headers(struct post *post, const char *lines);
 /* @batch must stay until it has ended, and none may be under way. @key "": there is none. 0 or -ENOMEM. */
 int post_begin(struct post *post, const char *key, const struct batch *batch);
 /* Goes on. True: it has just ended, as *ret_result says. */

@@ -2,8 +2,8 @@
 /*
  * Between the agent (agent/push.c) and gpusonde-push, of which there is one for each destination: a question,
  * with or without something to push, and at once an answer: how far what came before has got. What is to be
- * pushed is in a file in memory, whose descriptor comes with the question: rows (struct push_row), or a page
- * of samples (samples/page.h), as the kind of the destination takes it.
+ * pushed is in a file in memory, whose descriptor comes with the question: rows (struct push_row), events
+ * (model/event.h) or a page of samples (samples/page.h), as the kind of the destination takes it.
  */
 #pragma once
 
@@ -16,8 +16,10 @@
 
 enum {
 	PUSH_ROWS_MAX = 4096,
+	PUSH_EVENTS_MAX = 1024,
 	PUSH_KEY_MAX = 4096, /* with its NUL */
 	PUSH_PEM_MAX = 16384, /* the same */
+	PUSH_HEADERS_MAX = 4096, /* the same */
 };
 
 /* One row of /container/metrics. Texts are UTF-8 and end with NUL. */
@@ -44,7 +46,8 @@ struct push_settings {
 	uint32_t samples_max; /* of a request */
 	uint32_t native_histograms; /* PUSH_REMOTE_WRITE, protocol 2: 1 or 0 */
 	uint32_t reserved2;
-	char headers[4096]; /* of each request, besides its kind's: lines, each with its newline */
+	char headers
+		[PUSH_HEADERS_MAX]; /* of each request, besides its kind's: lines, each with its newline */
 	char labels[4096]; /* of each series, besides its own: name=value, each with its newline */
 };
 
@@ -53,6 +56,7 @@ struct push_question {
 	char key[PUSH_KEY_MAX]; /* as the kind's header has it; "": there is none */
 	/* What is shown to the server in TLS, in PEM; "": nothing is. */
 	char certificate[PUSH_PEM_MAX], certificate_key[PUSH_PEM_MAX];
+	char headers[PUSH_HEADERS_MAX]; /* further ones that may be secret: lines, each with its newline */
 	uint32_t bytes; /* that the descriptor has; 0: it is only asked how things stand */
 	uint32_t waits; /* 1: the key or certificate is not known: nothing is sent meanwhile */
 	uint32_t reserved;

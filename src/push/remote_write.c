@@ -233,6 +233,8 @@ static void end_remote_write(void *state)
 
 const struct push_kind remote_write_kind = {
 	.name = "remote_write",
+	.section = "remote_write",
+	.url = "url",
 	.key_header = "Authorization",
 	.headers = headers_of,
 	.keeps_first = true,

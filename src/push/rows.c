@@ -172,6 +172,8 @@ static void add_row_path(struct strbuf *url, const char *cluster)
 
 const struct push_kind rows_kind = {
 	.name = "push",
+	.section = "push",
+	.url = "url",
 	.add_path = add_row_path,
 	.key_header = "X-API-Key",
 	.headers = row_headers,

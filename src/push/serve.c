@@ -44,6 +44,7 @@ static void terminate(struct push_question *question)
 	END(question->key);
 	END(question->certificate);
 	END(question->certificate_key);
+	END(question->headers);
 	END(settings->url);
 	END(settings->cluster);
 	END(settings->proxy);
@@ -156,8 +157,10 @@ int push_answer(struct push_server *server, int channel, struct push_question *q
 	sender_step(server->sender, clock_mono_ns());
 	sender_set_key(server->sender, question->key, question->waits);
 	post_show(server->post, question->certificate, question->certificate_key);
+	post_set_headers(server->post, question->headers);
 	explicit_bzero(question->key, sizeof(question->key));
 	explicit_bzero(question->certificate_key, sizeof(question->certificate_key));
+	explicit_bzero(question->headers, sizeof(question->headers));
 	batch_page(server, question, fd);
 	if (question->ends)
 		finish_push(server);

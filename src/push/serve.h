@@ -7,6 +7,7 @@
  *   protocol, labels.def   what the agent says and is told
  *   kind, batch            kinds of destinations: what each makes of what it is handed
  *   rows, metrics.proto    the kind `push`: rows of /container/metrics as gzipped protobuf
+ *   otlp_logs, otlp_resource  the kind `otlp_logs`: events as log records of OpenTelemetry
  *   queue                  batches on the disk
  *   post                   a request, by libcurl
  *   sender                 attempts, and what becomes of a batch

@@ -10,6 +10,10 @@ enum { FINDING_VALUE_TEXT = 64 };
 /* "12.0 %", "3.4 ms", ...: the value with its unit. */
 void finding_value_text(const struct finding_value *value, char text[static FINDING_VALUE_TEXT]);
 
+enum { FINDING_VALUE_NAME = 96 };
+/* What the value is called in JSON, with its unit: "slowest_seconds". */
+void finding_value_name(const struct finding_value *value, char name[static FINDING_VALUE_NAME]);
+
 /* What a member of the evidence is in JSON, where its name says the unit: "slowest_seconds". */
 struct finding_value finding_value_of(const char *member, double value);
 

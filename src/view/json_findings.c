@@ -54,16 +54,22 @@ struct finding_value finding_value_of(const char *member, double value)
 	return v;
 }
 
+void finding_value_name(const struct finding_value *value, char name[static FINDING_VALUE_NAME])
+{
+	const char *suffix = suffixes[value->unit];
+
+	snprintf(name, FINDING_VALUE_NAME, "%s%s", value->name,
+		 suffix && !ends_in(value->name, suffix) ? suffix : "");
+}
+
 json_t *json_finding_values(struct json_maker *j, const struct finding *f)
 {
 	json_t *object = json_object();
 
 	for (uint32_t i = 0; i < f->values_n; i++) {
-		const char *suffix = suffixes[f->values[i].unit];
-		char name[96];
+		char name[FINDING_VALUE_NAME];
 
-		snprintf(name, sizeof(name), "%s%s", f->values[i].name,
-			 suffix && !ends_in(f->values[i].name, suffix) ? suffix : "");
+		finding_value_name(&f->values[i], name);
 		json_put(j, object, name, json_number(f->values[i].value));
 	}
 	return object;

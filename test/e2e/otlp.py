@@ -55,12 +55,33 @@ def decode(body):
     return found
 
 
+def decode_logs(body):
+    """[({member: text}, {attribute: text})] of a request, by protoc."""
+    if not shutil.which("protoc"):
+        raise Skip("protoc is missing: install protobuf-compiler")
+    text = subprocess.run(["protoc", "--decode=otlp.ExportLogsServiceRequest", f"--proto_path={SOURCE}/src/push", "otlp.proto"],
+                          input=gzip.decompress(body), capture_output=True, check=True).stdout.decode()
+    found = []
+    for record in re.split(r"^ +log_records \{$", text, flags=re.M)[1:]:
+        members = dict(re.findall(r"^ {6}(\w+): (.*)$", record, re.M))
+        attributes = {key: value.strip('"') for key, value in re.findall(r'key: "(.*)"\n\s+value \{\n\s+\w+_value: (.*)', record)}
+        found.append((members, attributes))
+    return found
+
+
+def logs(receiver, name=None):
+    """What was taken, of this name."""
+    found = [record for status, path, _, body in receiver.requests if status == 200 for record in decode_logs(body)]
+    assert all(path == "/v1/logs" for _, path, _, _ in receiver.requests), receiver.requests
+    return [r for r in found if name in (None, r[0]["event_name"].strip('"'))]
+
+
 def flags(url, *more):
     return ("--otlp-endpoint", url, "--otlp-interval", "1s", *more)
 
 
-def figure(agent, name, **labels):
-    return (values(agent.metrics(), f"gpusonde_push_{name}", destination="otlp", **labels) or [None])[0]
+def figure(agent, name, destination="otlp", **labels):
+    return (values(agent.metrics(), f"gpusonde_push_{name}", destination=destination, **labels) or [None])[0]
 
 
 def newest(receiver, name):
@@ -117,6 +138,66 @@ def test_points_that_are_refused_are_told():
         wait_for(lambda: re.search(r"the server has refused 4 of \d+ samples: xxxx", state()), "a long answer", otherwise=state)
         receiver.answer = b"\xff\x00 no message"
         wait_for(lambda: state() == "", "another answer", otherwise=state)
+
+
+XIDS = "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\nxids:\n  - {xid: 79, gpu: 0, at: 0s, every: 3s}\n"
+
+
+def test_xids_are_log_records():
+    """The same as /api/v1/events, each once: with a server that has no time at first, and over a restart."""
+    with Receiver(429) as receiver, tempfile.TemporaryDirectory(prefix="gpusonde-logs-") as tmp:
+        with Agent("--otlp-logs-endpoint", receiver.url, "--otlp-attributes", "rack=7", scenario=XIDS, tmp=tmp, NODE_NAME="node-7") as agent:
+            wait_for(lambda: len(logs(receiver, "gpusonde.xid")) >= 2, "two XIDs", otherwise=agent.log)
+            equal(receiver.requests[0][3], receiver.requests[1][3])
+            record, attributes = logs(receiver)[0]
+            equal((record["severity_number"], record["severity_text"]), ("SEVERITY_NUMBER_ERROR2", '"CRITICAL"'))
+            gpu = agent.get("/api/v1/gpus").json()["gpus"][0]
+            equal({k: attributes[k] for k in ("hw.type", "hw.id", "gpu", "xid", "error.type", "pci_bus_id", "hw.name")},
+                  {"hw.type": "gpu", "hw.id": gpu["uuid"], "gpu": "0", "xid": "79", "error.type": "xid_79", "pci_bus_id": gpu["pci_bus_id"], "hw.name": gpu["name"]})
+            assert int(record["time_unix_nano"]) <= int(record["observed_time_unix_nano"]), record
+            wait_for(lambda: figure(agent, "up", "otlp_logs") == 1, "gpusonde_push_up 1")
+            text = subprocess.run(["protoc", "--decode_raw"], input=gzip.decompress(receiver.requests[0][3]), capture_output=True, check=True).stdout.decode()
+            for part in ('"service.name"', '"k8s.node.name"', '"node-7"', '"rack"'):
+                contains(text, part)
+            equal(figure(agent, "up"), None)
+            equal(agent.stop()[1], 0)
+        events = len(logs(receiver, "gpusonde.xid"))
+        with Agent("--otlp-logs-endpoint", receiver.url, scenario=XIDS, tmp=tmp) as agent:
+            wait_for(lambda: len(logs(receiver, "gpusonde.xid")) >= events + 2, "further XIDs", otherwise=agent.log)
+            told = [record["time_unix_nano"] for record, _ in logs(receiver, "gpusonde.xid")]
+            equal(len(set(told)), len(told))
+            counted = values(agent.metrics(), "gpusonde_gpu_xid_errors_total", xid="79")[0]
+            assert 0 <= counted - len(told) <= 2, (counted, len(told)) # the newest may be on the way
+            listed = {e["time"] for e in agent.get("/api/v1/events").json()["events"]}
+            assert len(listed) >= len(told) - events, (listed, told)
+
+
+def test_records_that_are_refused_are_told():
+    with Receiver() as receiver, Agent("--otlp-logs-endpoint", receiver.url, scenario=XIDS) as agent:
+        # partial_success { rejected_log_records: 1 error_message: "too old" }
+        receiver.answer = b"\x0a\x0b\x08\x01\x12\x07too old"
+        state = lambda: agent.get("/control/status", unix=True).json()["push"]["otlp_logs"]
+        wait_for(lambda: re.search(r"the server has refused 1 of \d+ samples: too old", state()), "its words", otherwise=state)
+
+
+def test_attributes_of_events_are_documented():
+    with open(f"{SOURCE}/src/model/events.def") as f, open(f"{SOURCE}/docs/otlp.md") as docs:
+        rows, text = f.read(), docs.read()
+    for attribute in re.findall(r'^EVENT_(?:TEXT|NUMBER)\(.*"([\w.]+)"\)', rows, re.M):
+        contains(text, f"`{attribute}`")
+
+
+def test_whoever_is_shown_a_password_and_headers():
+    with tempfile.TemporaryDirectory(prefix="gpusonde-otlp-") as tmp, Receiver(403) as receiver:
+        for name, content in (("password", "opensesame"), ("headers", "X-Scope-OrgID: tenant\nX-Secret: hidden\n")):
+            with open(f"{tmp}/{name}", "w") as f:
+                f.write(content)
+        receiver.answer = b"no: X-Secret is hidden"
+        with Agent(*flags(receiver.url, "--otlp-username", "Aladdin", "--otlp-password-file", f"{tmp}/password", "--otlp-headers-file", f"{tmp}/headers")) as agent:
+            wait_for(receiver.taken, "a request that is taken", otherwise=agent.log)
+            headers = receiver.requests[0][2]
+            equal((headers["Authorization"], headers["X-Scope-OrgID"], headers["X-Secret"]), ("Basic QWxhZGRpbjpvcGVuc2VzYW1l", "tenant", "hidden"))
+            assert "hidden" not in agent.log(), agent.log()
 
 
 def test_names_are_documented_and_exist():

@@ -13,14 +13,6 @@
 
 enum { FILE_MAX = 64 << 10, FOLDER_FILES_MAX = 1024 };
 
-static const struct {
-	enum option_id option;
-	const char *name;
-} secret_files[] = {
-#define SECRET_FILE(option_, name_) { OPT_##option_, name_ },
-#include "cmd/doctor/redact.def"
-};
-
 static int read_secrets(struct redactor *redactor, int folder, const char *name)
 {
 	_cleanup_free_ char *text = malloc(FILE_MAX);
@@ -48,14 +40,14 @@ void redactor_secret_files(struct redactor *redactor, const struct options *opti
 {
 	char path[PATH_MAX];
 
-	for (size_t i = 0; i < ARRAY_SIZE(secret_files); i++) {
-		const char *named = options_text(options, secret_files[i].option);
-		const char *below = secret_files[i].name;
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		const char *below = option_table[i].secret;
+		const char *named = below ? options_text(options, i) : NULL;
 
 		if (!named)
 			continue;
-		snprintf(path, sizeof(path), "%s%s%s", named, below ? "/" : "", below ? below : "");
-		if (read_secrets(redactor, AT_FDCWD, path) == -EISDIR && !below)
+		snprintf(path, sizeof(path), "%s%s%s", named, *below ? "/" : "", below);
+		if (read_secrets(redactor, AT_FDCWD, path) == -EISDIR && !*below)
 			read_secret_folder(redactor, path);
 	}
 }

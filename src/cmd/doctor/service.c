@@ -261,31 +261,28 @@ static bool warn_of_readable(const char *key, const char *path, struct finding *
 	return true;
 }
 
+/* Also what only names the files with secrets. A pod's own token is its owner's matter. */
+static bool is_secret_file(unsigned option)
+{
+	return option == OPT_web_config_file ||
+	       (option_table[option].secret && !*option_table[option].secret);
+}
+
 /* Of files whose content gives a right. */
 static void check_secret_files(const struct doctor *d, struct finding *f)
 {
-	static const enum option_id ids[] = { OPT_web_config_file,
-					      OPT_web_tokens,
-					      OPT_push_key_file,
-					      OPT_client_key_file,
-					      OPT_client_token_file,
-					      OPT_kube_config,
-					      OPT_remote_write_password_file,
-					      OPT_remote_write_token_file,
-					      OPT_remote_write_key_file,
-					      OPT_otlp_token_file };
 	char key[PATH_MAX];
 	unsigned n = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
-		const char *path = options_text(&d->invocation->options, ids[i]);
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		const char *path = is_secret_file(i) ? options_text(&d->invocation->options, i) : NULL;
 
 		if (!path || !*path)
 			continue;
 		n++;
-		if (warn_of_readable(option_table[ids[i]].key, path, f))
+		if (warn_of_readable(option_table[i].key, path, f))
 			return;
-		if (ids[i] != OPT_web_config_file || !web_config_key_file(path, key))
+		if (i != OPT_web_config_file || !web_config_key_file(path, key))
 			continue;
 		n++;
 		if (warn_of_readable("key_file of web.config_file", key, f))

@@ -278,6 +278,33 @@ static void remote_write_is_checked(void **state)
 	assert_int_equal(config.settings.kind, PUSH_REMOTE_WRITE);
 }
 
+static void events_have_an_endpoint_of_their_own(void **state)
+{
+	static struct push_config config;
+	char why[300];
+
+	(void)state;
+	assert_int_equal(configure_kind(PUSH_OTLP_LOGS, "otlp: {endpoint: 'http://a'}", &config, why),
+			 -ENOENT);
+	assert_int_equal(configure_kind(PUSH_OTLP_LOGS, "otlp: {logs_endpoint: 'a'}", &config, why), -EINVAL);
+	assert_non_null(strstr(why, "otlp.logs_endpoint"));
+	assert_int_equal(configure_kind(PUSH_OTLP_LOGS,
+					"otlp: {logs_endpoint: 'https://a/', username: u, key_file: /k}",
+					&config, why),
+			 -EINVAL);
+	assert_non_null(strstr(why, "otlp.username and otlp.password_file belong together"));
+	assert_int_equal(
+		configure_kind(PUSH_OTLP_LOGS,
+			       "otlp: {logs_endpoint: 'https://a/x/', username: u, password_file: /p, "
+			       "certificate_file: /c, key_file: /k, headers_file: /h}",
+			       &config, why),
+		0);
+	assert_string_equal(config.settings.url, "https://a/x");
+	assert_string_equal(config.key.certificate_key_file, "/k");
+	assert_string_equal(config.key.headers_file, "/h");
+	assert_int_equal(config.settings.kind, PUSH_OTLP_LOGS);
+}
+
 /* What the question has, of files that a test writes. */
 static void passwords_and_tokens_become_headers(void **state)
 {
@@ -304,6 +331,17 @@ static void passwords_and_tokens_become_headers(void **state)
 	assert_int_equal(question.waits, 0);
 	push_key_read(&(struct push_key){ .certificate_file = path }, &question, error, sizeof(error));
 	assert_string_equal(question.certificate, "opensesame");
+	write_key(path, "X-Tenant: a b \r\n\nAuthorization: Splunk 1\n");
+	push_key_read(&(struct push_key){ .headers_file = path }, &question, error, sizeof(error));
+	assert_string_equal(question.headers, "X-Tenant: a b\nAuthorization: Splunk 1\n");
+	assert_int_equal(question.waits, 0);
+	write_key(path, "X-Tenant a\n");
+	push_key_read(&(struct push_key){ .headers_file = path }, &question, error, sizeof(error));
+	assert_int_equal(question.waits, 1);
+	assert_non_null(strstr(error, "NAME: VALUE"));
+	write_key(path, "X: a\x01b\n");
+	push_key_read(&(struct push_key){ .headers_file = path }, &question, error, sizeof(error));
+	assert_int_equal(question.waits, 1);
 	unlink(path);
 	push_key_read(&(struct push_key){ .certificate_key_file = path }, &question, error, sizeof(error));
 	assert_int_equal(question.waits, 1);
@@ -323,6 +361,7 @@ int main(void)
 		TEST(addresses_are_looked_at),
 		TEST(what_a_process_takes_with_it_is_counted),
 		TEST(remote_write_is_checked),
+		TEST(events_have_an_endpoint_of_their_own),
 		TEST(passwords_and_tokens_become_headers),
 	};
 
