@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import re
 import stat
 import subprocess
 import tempfile
@@ -168,6 +169,26 @@ def seen_everywhere(agent):
                 sorted(int(sure) for _, state, sure in cards if state == "now") == sorted(round(f["confidence"] * 100) for f in active) and \
                 all(f["title"] in text for f in active)
         wait_for(agree, "four views to say the same", otherwise=lambda: seen)
+        finding_on_its_screen(agent, screen)
+
+
+def finding_on_its_screen(agent, screen):
+    """From its row, with its evidence; from there to the process, and back."""
+    screen.keys("Home")
+    screen.keys("Enter")
+    text = screen.shows("Confidence", "What to do", "Evidence", "In a timeline")
+    finding = next(f for f in agent.get("/api/v1/findings").json()["findings"] if re.search(rf"^Rule +{f['finding']}$", text, re.M))
+    for name in finding["evidence"]:
+        contains(text, f"  {name} ")
+    if re.search(r"^Process .* Enter", text, re.M):
+        screen.keys("Enter")
+        screen.shows(f"Process {finding['pid']}  ", "Findings (Enter", finding["title"])
+        screen.keys("Enter")
+        screen.shows("Evidence", "Confidence")
+    screen.keys("1")
+    screen.shows("UTIL", f"{finding['title']}: ")
+    screen.keys("a")
+    screen.shows("Evidence", "Confidence")
 
 
 def findings_of(agent):

@@ -13,9 +13,9 @@
 
 #define RECENT_NS (3600 * NSEC_PER_SEC)
 
-static bool set_alert(struct alert *alert, bool severe, const char *fmt, ...) _printf_(3, 4);
+static bool set_alert(struct alert *alert, bool severe, enum tab tab, const char *fmt, ...) _printf_(4, 5);
 
-static bool set_alert(struct alert *alert, bool severe, const char *fmt, ...)
+static bool set_alert(struct alert *alert, bool severe, enum tab tab, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -23,6 +23,9 @@ static bool set_alert(struct alert *alert, bool severe, const char *fmt, ...)
 	vsnprintf(alert->text, sizeof(alert->text), fmt, ap);
 	va_end(ap);
 	alert->severe = severe;
+	alert->tab = tab;
+	alert->sample = NULL;
+	alert->finding = NULL;
 	return true;
 }
 
@@ -30,14 +33,15 @@ static bool outage(const struct snapshot *s, struct alert *alert)
 {
 	const char *why = outage_reason(s);
 
-	return *why && set_alert(alert, true, "%s: %s", s->entities_n == 0 ? "No GPUs" : "No new data", why);
+	return *why && set_alert(alert, true, TAB_GPUS, "%s: %s",
+				 s->entities_n == 0 ? "No GPUs" : "No new data", why);
 }
 
 static bool lost(const struct snapshot *s, struct alert *alert)
 {
 	for (uint32_t i = 0; i < s->entities_n; i++)
 		if (!s->entities[i].present && !entity_is_mig(&s->entities[i]))
-			return set_alert(alert, true,
+			return set_alert(alert, true, TAB_GPUS,
 					 "GPU %" PRIu32
 					 " is gone: the driver does not list it any more, look at its "
 					 "XIDs; a reboot may bring it back",
@@ -54,8 +58,8 @@ static bool warned(const struct snapshot *s, bool severe, struct alert *alert)
 			if (entity_is_mig(&s->entities[i]) || !gpu_warning(&s->entities[i], k, &warning) ||
 			    warning.severe != severe)
 				continue;
-			return set_alert(alert, severe, "GPU %" PRIu32 ": %s", s->entities[i].id.index,
-					 warning.text);
+			return set_alert(alert, severe, TAB_GPUS, "GPU %" PRIu32 ": %s",
+					 s->entities[i].id.index, warning.text);
 		}
 	return false;
 }
@@ -74,7 +78,7 @@ static bool xid(const struct snapshot *s, struct alert *alert)
 		return false;
 	description = xid_describe(newest->code);
 	ago_ns = MAX(s->real_ns - newest->last_real_ns, INT64_C(0));
-	return set_alert(alert, description->severity == XID_CRITICAL,
+	return set_alert(alert, description->severity == XID_CRITICAL, TAB_EVENTS,
 			 "GPU %" PRIu32 ": XID %" PRIu32 " (%s) %" PRId64 " min ago: %s",
 			 s->entities[newest->entity].id.index, newest->code, description->name,
 			 ago_ns / (60 * NSEC_PER_SEC), xid_action_text(description->action));
@@ -89,9 +93,13 @@ static bool finding(const struct sample *sample, struct alert *alert)
 		const char *title = json_string_value(json_object_get(one, "title"));
 		const char *remedy = json_string_value(json_object_get(one, "remedy"));
 
-		if (json_is_true(json_object_get(one, "active")) &&
-		    !json_is_integer(json_object_get(one, "caused_by")) && title && remedy)
-			return set_alert(alert, false, "%.150s: %.200s", title, remedy);
+		if (!json_is_true(json_object_get(one, "active")) ||
+		    json_is_integer(json_object_get(one, "caused_by")) || !title || !remedy)
+			continue;
+		set_alert(alert, false, TAB_FINDINGS, "%.150s: %.200s", title, remedy);
+		alert->sample = sample;
+		alert->finding = one;
+		return true;
 	}
 	return false;
 }
@@ -110,8 +118,8 @@ static bool silent_host(const struct sample *all, struct alert *alert)
 	}
 	if (n > 1)
 		snprintf(others, sizeof(others), " (and %" PRIu32 " more)", n - 1);
-	return first &&
-	       set_alert(alert, true, "%s does not answer%s: %s", first->name, others, first->failure);
+	return first && set_alert(alert, true, TAB_HOSTS, "%s does not answer%s: %s", first->name, others,
+				  first->failure);
 }
 
 /* Of several machines: which are silent, then the worst of what is wrong with one. */
@@ -127,7 +135,9 @@ static bool of_several(const struct sample *all, struct alert *ret_alert)
 
 		if (!part || !part->snapshot || !alert_newest(part, &alert) || (any && !alert.severe))
 			continue;
-		any = set_alert(ret_alert, alert.severe, "%s: %s", part->host, alert.text);
+		any = set_alert(ret_alert, alert.severe, alert.tab, "%s: %s", part->host, alert.text);
+		ret_alert->sample = alert.sample;
+		ret_alert->finding = alert.finding;
 		if (alert.severe)
 			return true;
 	}

@@ -2,10 +2,13 @@
 /* The one thing that is said above all tabs: what is wrong, and what is to be done. */
 #pragma once
 
-#include "cmd/top/sample.h"
+#include "cmd/top/columns.h"
 
 struct alert {
 	bool severe;
+	enum tab tab; /* which has more of it */
+	const struct sample *sample; /* of the machine that it is of */
+	const json_t *finding; /* NULL: it is none */
 	char text[400];
 };
 

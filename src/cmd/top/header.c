@@ -326,13 +326,16 @@ int draw_header(struct top *top, struct canvas *canvas)
 	const struct sample *shown = top_shown(top);
 	int row = 0;
 
+	top->alert_rows = 0;
 	if (!shown || (!shown->snapshot && !shown->parts)) {
 		draw_no_data(top, canvas, row);
 		row += 2;
 	} else {
 		draw_names(top, shown, canvas, row++);
 		draw_totals(shown, canvas, row++);
+		top->alert_row = row;
 		row = draw_alert(shown, canvas, row);
+		top->alert_rows = row - top->alert_row;
 	}
 	top->tabs_row = row;
 	draw_tabs(top, canvas, row++);

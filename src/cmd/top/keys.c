@@ -7,9 +7,10 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/process_id.h"
 #include "base/text.h"
+#include "cmd/top/alert.h"
 #include "cmd/top/draw.h"
+#include "cmd/top/finding.h"
 #include "cmd/top/signals.h"
 
 /* ---- tabs and rows ---- */
@@ -50,11 +51,17 @@ static void key_hosts(struct top *top)
 		top_say(top, "one machine is shown: gpusonde top HOST... shows several");
 }
 
+/* Lines that scroll, in place of rows. */
+static bool has_lines(const struct top *top)
+{
+	return top->mode == MODE_PROCESS || top->mode == MODE_FINDING;
+}
+
 static void select_row(struct top *top, int row)
 {
 	struct tab_view *view = top_view(top);
 
-	if (top->mode == MODE_PROCESS) {
+	if (has_lines(top)) {
 		top->process_scroll = MAX(row, 0);
 		return;
 	}
@@ -69,7 +76,7 @@ static void move(struct top *top, int by)
 {
 	const struct tab_view *view = top_view(top);
 
-	if (top->mode == MODE_PROCESS)
+	if (has_lines(top))
 		select_row(top, top->process_scroll + by);
 	else
 		select_row(top, view->selected_id ? view->selected + by : view->scroll);
@@ -107,21 +114,6 @@ static void key_last(struct top *top)
 
 /* ---- a process ---- */
 
-/*
- * What the row's PID is of on this machine; 0: of nothing, or of a process that has started since the row's
- * was first seen, and so is another one.
- */
-static uint64_t start_of(const struct top *top, const struct row *row)
-{
-	const struct host_process *host = sample_process(row->sample, top->process.pid);
-	int64_t boot_real_ns = clock_real_ns() - clock_boot_ns();
-
-	if (!host || !row->process ||
-	    boot_real_ns + process_boot_ns(host->start_ticks) > row->process->first_real_ns + NSEC_PER_SEC)
-		return 0;
-	return host->start_ticks;
-}
-
 /* False: no process is selected. */
 static bool choose_process(struct top *top)
 {
@@ -131,15 +123,7 @@ static bool choose_process(struct top *top)
 		top_say(top, "select a process first: Up and Down in the list of processes");
 		return false;
 	}
-	top->process = (struct chosen_process){ .pid = (uint32_t)json_integer_value(
-							json_object_get(row->object, "pid")) };
-	top->process.start_ticks = start_of(top, row);
-	snprintf(top->process.host, sizeof(top->process.host), "%s", row->sample->host);
-	snprintf(top->process.first_seen, sizeof(top->process.first_seen), "%s",
-		 text_member(row->object, "first_seen"));
-	snprintf(top->process.uuid, sizeof(top->process.uuid), "%s", text_member(row->object, "uuid"));
-	snprintf(top->process.comm, sizeof(top->process.comm), "%s", text_member(row->object, "comm"));
-	utf8_sanitize(top->process.comm);
+	top_choose_process(top, row);
 	return true;
 }
 
@@ -211,35 +195,87 @@ static void key_close_all(struct top *top)
 	toggle_all_closed(&top->closed);
 }
 
-static void key_enter(struct top *top)
+static void show_process(struct top *top)
 {
-	if (top->mode == MODE_TABLE && selected_heading(top)) {
-		toggle_heading(top, selected_heading(top));
-		return;
-	}
-	if (top->mode == MODE_TABLE && top->tab == TAB_HOSTS) {
-		choose_host(top);
-		return;
-	}
-	if (top->mode != MODE_TABLE || !choose_process(top))
-		return;
 	top->mode = MODE_PROCESS;
 	top->process_scroll = 0;
 	top->stacks = false;
+}
+
+static void choose_finding(struct top *top)
+{
+	const struct row *row = top_selected(top);
+
+	if (row && top_view(top)->selected_id)
+		finding_open(top, row->sample, row->object);
+	else
+		top_say(top, "select a finding first: Up and Down");
+}
+
+/* From a process's screen to what was found of it, and back. */
+static void enter_from_process(struct top *top)
+{
+	bool looked = top->sample && top->sample->pages[PAGE_FINDINGS];
+
+	if (!finding_open_of_process(top))
+		top_say(top, "nothing was found of this process%s",
+			looked ? "" : ": an agent looks for it with trace.analysis: yes");
+}
+
+static void enter_from_finding(struct top *top)
+{
+	if (top->process.comm[0])
+		show_process(top);
+	else
+		top_say(top, "no process on a GPU is known of it");
+}
+
+static void key_enter(struct top *top)
+{
+	if (top->mode == MODE_PROCESS)
+		enter_from_process(top);
+	else if (top->mode == MODE_FINDING)
+		enter_from_finding(top);
+	else if (selected_heading(top))
+		toggle_heading(top, selected_heading(top));
+	else if (top->tab == TAB_HOSTS)
+		choose_host(top);
+	else if (top->rows_tab == TAB_FINDINGS)
+		choose_finding(top);
+	else if (choose_process(top))
+		show_process(top);
+}
+
+/* What the alert is about has a screen of its own, or a tab. */
+static void key_alert(struct top *top)
+{
+	const struct sample *shown = top_shown(top);
+	struct alert alert;
+
+	if (!shown || (!shown->snapshot && !shown->parts) || !alert_newest(shown, &alert))
+		top_say(top, "nothing is wrong that is known");
+	else if (alert.finding)
+		finding_open(top, alert.sample, alert.finding);
+	else
+		show_tab(top, alert.tab);
 }
 
 static void key_leave(struct top *top)
 {
 	if (top->mode == MODE_TABLE)
 		top_view(top)->selected_id = 0;
-	top->mode = MODE_TABLE;
+	top->mode = top->mode == MODE_FINDING ? top->before_finding : MODE_TABLE;
+	top->process_scroll = 0;
 }
 
 static void key_send_signal(struct top *top)
 {
 	if (top->mode == MODE_TABLE && !choose_process(top))
 		return;
-	if (top->replay > 0)
+	/* A finding knows a PID, but not which of its processes, one after the other, it was of. */
+	if (top->mode == MODE_FINDING)
+		top_say(top, "signals are sent from a list of processes, or from a process's own screen");
+	else if (top->replay > 0)
 		top_say(top, "this is a recording");
 	else if (top->back > 0 || top->recorded)
 		top_say(top, "that was earlier: L goes back to now");
@@ -261,10 +297,10 @@ static void key_stacks(struct top *top)
 
 static void key_timeline(struct top *top)
 {
-	if (top->mode == MODE_PROCESS && top->process.host[0])
+	if (has_lines(top) && top->process.host[0])
 		top_say(top, "on %s: gpusonde record start --pid %" PRIu32, top->process.host,
 			top->process.pid);
-	else if (top->mode == MODE_PROCESS)
+	else if (has_lines(top) && top->process.pid)
 		top->start_timeline = true;
 	else
 		top_say(top, "a timeline is begun from a process's own screen: Enter");
@@ -485,7 +521,10 @@ static void search_from(struct top *top, int from)
 
 static void key_search_again(struct top *top)
 {
-	search_from(top, top_view(top)->selected);
+	if (top->mode == MODE_FINDING)
+		finding_open_next(top);
+	else
+		search_from(top, top_view(top)->selected);
 }
 
 static void end_typing(struct top *top, bool keep)
@@ -655,6 +694,10 @@ static void take_click(struct top *top, const struct event *event, int columns)
 	enum tab tab;
 	bool again;
 
+	if (event->row >= top->alert_row && event->row < top->alert_row + top->alert_rows) {
+		key_alert(top);
+		return;
+	}
 	if (event->row == top->tabs_row) {
 		tab = draw_tab_at(top, columns, event->column);
 		if (tab != TABS)

@@ -1,50 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A process's own screen: curves, then all that is known of it, in lines that scroll. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cmd/top/draw.h"
+#include "cmd/top/lines.h"
 #include "cmd/top/value.h"
 #include "model/stacks.h"
 #include "screen/sparkline.h"
 #include "view/number.h"
 
-enum {
-	LINES_MAX = 400,
-	LINE_TEXT = 200,
-	LISTED = 15,
-	CURVE_NAME = 10,
-	CURVE_FIGURE = 12,
-	STACKS_SHOWN = 20,
-	FRAMES_SHOWN = 10
-};
-
-struct lines {
-	int n;
-	struct {
-		enum role role;
-		char text[LINE_TEXT];
-	} list[LINES_MAX];
-};
-
-static void say_line(struct lines *lines, enum role role, const char *fmt, ...) _printf_(3, 4);
-
-static void say_line(struct lines *lines, enum role role, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (lines->n == LINES_MAX)
-		return;
-	lines->list[lines->n].role = role;
-	va_start(ap, fmt);
-	vsnprintf(lines->list[lines->n].text, LINE_TEXT, fmt, ap);
-	va_end(ap);
-	lines->n++;
-}
+enum { LISTED = 15, CURVE_NAME = 10, CURVE_FIGURE = 12, STACKS_SHOWN = 20, FRAMES_SHOWN = 10 };
 
 /* ---- curves ---- */
 
@@ -221,7 +190,7 @@ static void add_findings(const struct top *top, const struct sample *sample, str
 		if (json_integer_value(json_object_get(one, "pid")) != (json_int_t)top->process.pid)
 			continue;
 		if (!any)
-			say_line(lines, ROLE_HEAD, "Findings");
+			say_line(lines, ROLE_HEAD, "Findings (Enter: figures, since when, where to look)");
 		any = true;
 		say_line(lines, json_is_true(json_object_get(one, "active")) ? ROLE_WARN : ROLE_DIM,
 			 "  %.90s: %.90s", title ? title : "-", remedy ? remedy : "-");
@@ -324,7 +293,7 @@ static void make_lines(const struct top *top, const struct row *shown, struct li
 void draw_process(struct top *top, struct canvas *canvas, int row, int rows)
 {
 	static struct lines lines; /* of the only screen; too large for the stack */
-	int end = row + rows, first;
+	int end = row + rows;
 	struct row shown;
 
 	canvas_textf(canvas, row, 0, canvas->columns, ROLE_HEAD, "Process %" PRIu32 "  %s%s%s",
@@ -342,9 +311,5 @@ void draw_process(struct top *top, struct canvas *canvas, int row, int rows)
 		add_stacks(top, shown.sample, &lines);
 	else
 		make_lines(top, &shown, &lines);
-	top->process_scroll = CLAMP(top->process_scroll, 0, MAX(lines.n - (end - row), 0));
-	top->table_rows = MAX(end - row, 1);
-	first = top->process_scroll;
-	for (int i = first; i < lines.n && row < end; i++, row++)
-		canvas_text(canvas, row, 0, canvas->columns, lines.list[i].role, lines.list[i].text);
+	draw_lines(top, canvas, row, end - row, &lines);
 }

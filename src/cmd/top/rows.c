@@ -324,9 +324,11 @@ static uint64_t mix(uint64_t hash, const json_t *object, const char *name)
 
 uint64_t row_id(const struct row *row)
 {
-	static const char *const names[] = { "pid",     "first_seen", "uuid",      "mig_uuid", "api",
-					     "id",      "name",       "operation", "number",   "container_id",
-					     "pod_uid", "job",        "uid",       "ranks",    "finding" };
+	static const char *const names[] = { "pid",     "first_seen",   "uuid",    "mig_uuid",
+					     "api",     "id",           "name",    "operation",
+					     "number",  "container_id", "pod_uid", "job",
+					     "uid",     "ranks",        "finding", "device",
+					     "subject", "communicator" };
 	uint64_t hash = 1;
 
 	if (row->host)

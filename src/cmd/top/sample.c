@@ -27,6 +27,7 @@
 
 enum { STACK_BYTES = 1 << 20 };
 #define END_PATIENCE_NS (200 * NSEC_PER_MSEC)
+#define FINDINGS_NS (5 * NSEC_PER_SEC) /* their age in the first lines; their tab has the newest */
 #define SOME_NS (250 * NSEC_PER_MSEC) /* what some hosts have said is shown after so long */
 
 struct sampler {
@@ -47,6 +48,8 @@ struct sampler {
 	struct sample *previous; /* what was published last; NULL: nothing */
 	json_int_t timeline_asked; /* the agent has not said yet what has become of it; 0: nothing is asked */
 	bool timeline_ends;
+	json_t *findings; /* the page as it was asked for last; NULL: there is none */
+	int64_t findings_ns; /* when that was; 0: never */
 	struct snapshot_client *client;
 	struct host_process *before;
 	uint32_t before_n;
@@ -184,6 +187,22 @@ static void sample_page(struct sampler *sampler, struct sample *sample, enum pag
 	if (sample->from_agent &&
 	    agent_request(sampler->options, "GET", page_path(page), &status, &text) == 0 && status == 200)
 		sample->pages[page] = json_loadb(text.data, text.len, 0, NULL);
+}
+
+/*
+ * What is wrong is said above all tabs, and findings are part of it. Each sample has a copy of its own, since
+ * others are in other threads' hands.
+ */
+static void sample_findings(struct sampler *sampler, struct sample *sample, bool newest)
+{
+	if (!newest && sampler->findings_ns && sample->mono_ns - sampler->findings_ns < FINDINGS_NS) {
+		sample->pages[PAGE_FINDINGS] = json_deep_copy(sampler->findings);
+		return;
+	}
+	sample_page(sampler, sample, PAGE_FINDINGS);
+	json_decref(sampler->findings);
+	sampler->findings = json_deep_copy(sample->pages[PAGE_FINDINGS]);
+	sampler->findings_ns = sample->mono_ns;
 }
 
 /* The agent's answer to GET, or to POST; NULL: it has none, and the sample says why. */
@@ -336,8 +355,9 @@ static void sample_all(struct sampler *sampler)
 		atomic_compare_exchange_strong(&sampler->asked_moment, &none, moment_ns);
 	sample_node(sampler, sample);
 	for (unsigned i = PAGE_NODE + 1; i < PAGES; i++)
-		if (wanted >> i & 1)
+		if (wanted >> i & 1 && i != PAGE_FINDINGS)
 			sample_page(sampler, sample, (enum page)i);
+	sample_findings(sampler, sample, wanted >> PAGE_FINDINGS & 1);
 	if (host_fill(sample, sampler->before, sampler->before_n, sampler->before_mono_ns) == 0)
 		remember_host(sampler, sample);
 	publish(sampler, sample);
@@ -498,6 +518,7 @@ static void sampler_done(struct sampler *sampler)
 	sample_free(sampler->newest);
 	sample_free(sampler->previous);
 	sample_free(sampler->moment);
+	json_decref(sampler->findings);
 	free(sampler->before);
 	free(sampler);
 }

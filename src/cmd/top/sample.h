@@ -9,6 +9,7 @@
  *   rows.h     the rows of a tab: filtered, grouped, sorted
  *   state.h    what the screen shows now, and what a key does to it: keys.def
  *   draw.h     the state on a canvas
+ *   lines.h    text that scrolls: of a process's own screen, and of a finding's (finding.h)
  *   trail.h    figures of the last minutes, for curves
  *   past.h     earlier samples, to go back to
  *   growth.h   how fast sums grow

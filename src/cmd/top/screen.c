@@ -130,12 +130,16 @@ void draw_status(const struct top *top, struct canvas *canvas)
 	}
 	view_text(top, view, sizeof(view));
 	at += canvas_text(canvas, row, at, canvas->columns, ROLE_WARN, view);
-	at += canvas_text(canvas, row, at, canvas->columns - at, ROLE_DIM,
-			  top->mode == MODE_HELP ?
-				  "any key: back" :
-			  top->mode == MODE_PROCESS ?
-				  "Esc back  s stacks  k signal  t timeline  w scale  Space freeze" :
-				  "h help  q quit  Tab next  Enter process  f filter  > sort");
+	at += canvas_text(
+		canvas, row, at, canvas->columns - at, ROLE_DIM,
+		top->mode == MODE_HELP ?
+			"any key: back" :
+		top->mode == MODE_PROCESS ?
+			"Esc back  Enter findings  s stacks  k signal  t timeline  w scale  Space freeze" :
+		top->mode == MODE_FINDING ?
+			"Esc back  Enter its process  n next finding  t timeline  Up Down" :
+		top->rows_tab == TAB_FINDINGS ? "h help  q quit  Tab next  Enter finding  f filter  > sort" :
+						"h help  q quit  Tab next  Enter process  f filter  > sort");
 	if (sample && sample->note[0] && at + 4 < canvas->columns)
 		canvas_textf(canvas, row, at, canvas->columns - at, ROLE_WARN, "   %s", sample->note);
 }
@@ -184,6 +188,9 @@ void draw_screen(struct top *top, struct canvas *canvas)
 		break;
 	case MODE_PROCESS:
 		draw_process(top, canvas, row, rows);
+		break;
+	case MODE_FINDING:
+		draw_finding(top, canvas, row, rows);
 		break;
 	case MODE_HELP:
 		draw_help(canvas, row, rows + 1);

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/process_id.h"
+#include "base/text.h"
+
 const unsigned scale_seconds[SCALES] = { 60, 120, 300, 900 };
 
 static void init_view(struct top *top, enum tab tab)
@@ -136,6 +140,8 @@ unsigned top_pages(const struct top *top)
 {
 	unsigned pages = 1u << tabs[top->tab].page;
 
+	if (top->mode == MODE_FINDING)
+		pages |= 1u << PAGE_FINDINGS;
 	if (top->mode == MODE_PROCESS)
 		pages |= 1u << PAGE_TRACE | 1u << PAGE_KERNELS | 1u << PAGE_FINDINGS;
 	if (top->mode == MODE_PROCESS && top->stacks)
@@ -159,25 +165,68 @@ void top_say(struct top *top, const char *fmt, ...)
 	va_end(ap);
 }
 
-static bool find_process_of(const struct top *top, const struct sample *sample, struct row *ret_row)
+static void join_process(const struct sample *sample, const char *uuid, struct row *row)
 {
 	const struct snapshot *s = sample->snapshot;
+	json_int_t pid = json_integer_value(json_object_get(row->object, "pid"));
+
+	for (uint32_t k = 0; s && k < s->processes_n && !row->process; k++)
+		if (s->processes[k].id.pid == pid &&
+		    STRV_EQ(s->entities[s->processes[k].entity].id.uuid, uuid))
+			row->process = &s->processes[k];
+}
+
+/* @first_seen "": whenever that was. */
+static bool find_row(const struct sample *sample, uint32_t pid, const char *uuid, const char *first_seen,
+		     struct row *ret_row)
+{
 	json_t *object;
 	size_t i;
 
 	json_array_foreach(json_object_get(sample->pages[PAGE_NODE], "processes"), i, object) {
-		if (json_integer_value(json_object_get(object, "pid")) != (json_int_t)top->process.pid ||
-		    !STRV_EQ(text_member(object, "first_seen"), top->process.first_seen) ||
-		    !STRV_EQ(text_member(object, "uuid"), top->process.uuid))
+		if (json_integer_value(json_object_get(object, "pid")) != (json_int_t)pid ||
+		    (*uuid && !STRV_EQ(text_member(object, "uuid"), uuid)) ||
+		    (*first_seen && !STRV_EQ(text_member(object, "first_seen"), first_seen)))
 			continue;
 		*ret_row = (struct row){ .sample = sample, .object = object };
-		for (uint32_t k = 0; s && k < s->processes_n && !ret_row->process; k++)
-			if (s->processes[k].id.pid == top->process.pid &&
-			    STRV_EQ(s->entities[s->processes[k].entity].id.uuid, top->process.uuid))
-				ret_row->process = &s->processes[k];
+		join_process(sample, text_member(object, "uuid"), ret_row);
 		return true;
 	}
 	return false;
+}
+
+bool top_process_row(const struct sample *sample, uint32_t pid, const char *uuid, struct row *ret_row)
+{
+	return find_row(sample, pid, uuid, "", ret_row) || (*uuid && find_row(sample, pid, "", "", ret_row));
+}
+
+/*
+ * What the row's PID is of on this machine; 0: of nothing, or of a process that has started since the row's
+ * was first seen, and so is another one.
+ */
+static uint64_t start_of(const struct row *row, uint32_t pid)
+{
+	const struct host_process *host = sample_process(row->sample, pid);
+	int64_t boot_real_ns = clock_real_ns() - clock_boot_ns();
+
+	if (!host || !row->process ||
+	    boot_real_ns + process_boot_ns(host->start_ticks) > row->process->first_real_ns + NSEC_PER_SEC)
+		return 0;
+	return host->start_ticks;
+}
+
+void top_choose_process(struct top *top, const struct row *row)
+{
+	uint32_t pid = (uint32_t)json_integer_value(json_object_get(row->object, "pid"));
+	struct chosen_process *chosen = &top->process;
+
+	*chosen = (struct chosen_process){ .pid = pid, .start_ticks = start_of(row, pid) };
+	snprintf(chosen->host, sizeof(chosen->host), "%s", row->sample->host);
+	snprintf(chosen->first_seen, sizeof(chosen->first_seen), "%s",
+		 text_member(row->object, "first_seen"));
+	snprintf(chosen->uuid, sizeof(chosen->uuid), "%s", text_member(row->object, "uuid"));
+	snprintf(chosen->comm, sizeof(chosen->comm), "%s", text_member(row->object, "comm"));
+	utf8_sanitize(chosen->comm);
 }
 
 bool top_find_process(const struct top *top, struct row *ret_row)
@@ -185,7 +234,8 @@ bool top_find_process(const struct top *top, struct row *ret_row)
 	for (uint32_t i = 0; top->sample && i < sample_parts(top->sample); i++) {
 		const struct sample *part = sample_part(top->sample, i);
 
-		if (part && STRV_EQ(part->host, top->process.host) && find_process_of(top, part, ret_row))
+		if (part && STRV_EQ(part->host, top->process.host) &&
+		    find_row(part, top->process.pid, top->process.uuid, top->process.first_seen, ret_row))
 			return true;
 	}
 	return false;

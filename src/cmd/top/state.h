@@ -9,6 +9,7 @@
 enum mode {
 	MODE_TABLE,
 	MODE_PROCESS, /* one process's own screen */
+	MODE_FINDING, /* one finding's */
 	MODE_HELP,
 	MODE_COLUMNS, /* which columns are shown */
 	MODE_SIGNALS /* which signal is sent */
@@ -62,6 +63,7 @@ struct top {
 	struct tab_view views[TABS];
 	struct rows rows; /* of the table that is shown */
 	enum tab rows_tab;
+	int alert_row, alert_rows; /* where what is wrong was drawn */
 	int tabs_row; /* where the bar of tabs was drawn */
 	int table_row, table_rows; /* where its rows were drawn: for the mouse and for pages */
 	enum prompt prompt;
@@ -69,8 +71,10 @@ struct top {
 	char message[MESSAGE_TEXT];
 	int list_selected; /* of columns or signals */
 	struct chosen_process process;
-	int process_scroll;
+	int process_scroll; /* of its screen, and of a finding's */
 	bool stacks; /* of it, in place of its figures */
+	uint64_t finding; /* row_id() of the one that is shown */
+	enum mode before_finding; /* what Esc goes back to */
 	bool ends, save_text, save_svg, start_timeline;
 };
 
@@ -95,5 +99,12 @@ unsigned top_pages(const struct top *top);
 /* The row that is selected; NULL: none. */
 const struct row *top_selected(const struct top *top);
 void top_say(struct top *top, const char *fmt, ...) _printf_(2, 3);
+/*
+ * The row of a process in the sample; @uuid, of a GPU or instance, "": on any. False: there is no such
+ * process.
+ */
+bool top_process_row(const struct sample *sample, uint32_t pid, const char *uuid, struct row *ret_row);
+/* Makes it the chosen one, of which screens are and to which signals go. */
+void top_choose_process(struct top *top, const struct row *row);
 /* The row of the chosen process in the sample; false: it has ended. */
 bool top_find_process(const struct top *top, struct row *ret_row);
