@@ -8,7 +8,12 @@
 
 const struct otlp_metric otlp_metrics[] = {
 #define OTLP_METRIC(family_, label_, value_, name_, unit_, kind_, attribute_, text_) \
-	{ family_, label_, value_, name_, unit_, kind_, attribute_, text_ },
+	{ family_, label_, value_, NULL, NULL, name_, unit_, kind_, attribute_, text_, NULL },
+#define OTLP_ERRORS(family_, label_, value_, label2_, value2_, error_)      \
+	{ family_,   label_,   value_,       label2_, value2_, "hw.errors", \
+	  "{error}", OTLP_SUM, "error.type", error_,  NULL },
+#define OTLP_PART(family_, label_, name_, unit_, kind_) \
+	{ family_, label_, NULL, NULL, NULL, name_, unit_, kind_, NULL, NULL, label_ },
 #include "push/otlp.def"
 };
 const unsigned otlp_metrics_n = ARRAY_SIZE(otlp_metrics);
@@ -23,13 +28,14 @@ static const char *const units[][2] = {
 #include "push/otlp.def"
 };
 
+/* @name NULL: whatever it has; @value NULL: any. */
 static bool has_label(const struct samples *samples, const struct page_label *labels, uint32_t n,
-		      const struct otlp_metric *metric)
+		      const char *name, const char *value)
 {
-	for (uint32_t i = 0; i < n; i++)
-		if (STRV_EQ(samples_text(samples, labels[i].name), metric->label))
-			return STRV_EQ(samples_text(samples, labels[i].value), metric->value);
-	return false;
+	for (uint32_t i = 0; name && i < n; i++)
+		if (STRV_EQ(samples_text(samples, labels[i].name), name))
+			return !value || STRV_EQ(samples_text(samples, labels[i].value), value);
+	return !name;
 }
 
 const struct otlp_metric *otlp_metric_of(const struct samples *samples, const struct page_family *family,
@@ -40,8 +46,9 @@ const struct otlp_metric *otlp_metric_of(const struct samples *samples, const st
 	for (unsigned i = 0; i < otlp_metrics_n; i++) {
 		const struct otlp_metric *metric = &otlp_metrics[i];
 
-		if (STRV_EQ(metric->family, name) &&
-		    (!metric->label || has_label(samples, labels, n, metric)))
+		if (STRV_EQ(metric->family, name) && has_label(samples, labels, n, "uuid", NULL) &&
+		    has_label(samples, labels, n, metric->label, metric->value) &&
+		    has_label(samples, labels, n, metric->label2, metric->value2))
 			return metric;
 	}
 	return NULL;

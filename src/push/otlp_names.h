@@ -8,16 +8,19 @@ enum otlp_type { OTLP_GAUGE, OTLP_SUM, OTLP_UP_DOWN };
 
 /* A row of otlp.def. */
 struct otlp_metric {
-	const char *family, *label, *value; /* label NULL: any */
+	const char *family;
+	const char *label, *value; /* NULL: any */
+	const char *label2, *value2; /* the same */
 	const char *name, *unit;
 	enum otlp_type type;
-	const char *attribute, *text; /* NULL: none */
+	const char *attribute, *text; /* NULL: none; without a value, which it has, that is appended */
+	const char *part; /* hw.type of a part of the GPU; NULL: it is of the GPU */
 };
 
 extern const struct otlp_metric otlp_metrics[];
 extern const unsigned otlp_metrics_n;
 
-/* The row of a series with these labels; NULL: none. */
+/* The row of a series with these labels; NULL: none, or its GPU is not known. */
 const struct otlp_metric *otlp_metric_of(const struct samples *samples, const struct page_family *family,
 					 const struct page_label *labels, uint32_t n);
 /* What a label of /metrics is called. */

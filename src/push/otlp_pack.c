@@ -2,6 +2,7 @@
 #include "push/otlp_pack.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,9 @@
 
 enum {
 	LABELS_MAX = 64,
-	MORE_ATTRIBUTES = 2, /* hw.type, and the convention's own */
+	MORE_ATTRIBUTES = 3, /* hw.type, hw.parent, and the convention's own */
 	NAME_BYTES = 256,
+	TEXT_BYTES = 192, /* of one that is put together */
 };
 
 /* A metric of the request: points [first, first + n). */
@@ -37,6 +39,8 @@ struct otlp_tree {
 	double *bounds; /* of histograms */
 	size_t bounds_n;
 	struct otlp_resource resource;
+	char (*texts)[TEXT_BYTES]; /* one for each point at most */
+	size_t texts_n;
 };
 
 static void otlp_tree_done(struct otlp_tree *tree)
@@ -50,9 +54,58 @@ static void otlp_tree_done(struct otlp_tree *tree)
 	free(tree->metric_list);
 	free(tree->bounds);
 	otlp_resource_done(&tree->resource);
+	free(tree->texts);
 }
 
 /* ---- attributes ---- */
+
+/* The values of two labels of a point: those of its part, or of what the attribute's text is made of. */
+struct chosen_labels {
+	const char *uuid, *value;
+};
+
+_printf_(2, 3) static const char *put_together(struct otlp_tree *tree, const char *fmt, ...)
+{
+	char *text = tree->texts[tree->texts_n++];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, TEXT_BYTES, fmt, ap);
+	va_end(ap);
+	return text;
+}
+
+/* What a part is called: "GPU-1/fan0". */
+static void add_part(struct otlp_tree *tree, const char *part, const struct chosen_labels *chosen)
+{
+	otlp_add_text(&tree->attributes, "hw.type", part);
+	otlp_add_text(&tree->attributes, "hw.id",
+		      put_together(tree, "%s/%s%s", chosen->uuid, part, chosen->value));
+	otlp_add_text(&tree->attributes, "hw.parent", chosen->uuid);
+}
+
+/* Attributes that the convention has in place of labels, or besides them. */
+static void add_of_metric(struct otlp_tree *tree, const struct otlp_metric *metric,
+			  const struct chosen_labels *chosen)
+{
+	if (metric->part)
+		add_part(tree, metric->part, chosen);
+	else
+		otlp_add_text(&tree->attributes, "hw.type", "gpu");
+	if (metric->attribute)
+		otlp_add_text(&tree->attributes, metric->attribute,
+			      metric->label && !metric->value ?
+				      put_together(tree, "%s%s", metric->text, chosen->value) :
+				      metric->text);
+}
+
+/* Of @metric, which may be NULL: no attribute is made of a label by its name alone. */
+static bool replaces_label(const struct otlp_metric *metric, const char *name)
+{
+	return metric &&
+	       ((metric->label && STRV_EQ(name, metric->label)) ||
+		(metric->label2 && STRV_EQ(name, metric->label2)) || (metric->part && STRV_EQ(name, "uuid")));
+}
 
 /* Returns how many there are, from *ret_list on. */
 static size_t add_point_attributes(struct otlp_tree *tree, const struct otlp_point *point,
@@ -60,21 +113,24 @@ static size_t add_point_attributes(struct otlp_tree *tree, const struct otlp_poi
 {
 	const struct samples *samples = tree->page->samples;
 	const struct otlp_metric *metric = point->metric;
+	struct chosen_labels chosen = { "", "" };
 	struct page_label labels[LABELS_MAX];
 	uint32_t n = samples_labels(samples, point->series, labels, LABELS_MAX);
 	size_t first = tree->attributes.n;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const char *name = samples_text(samples, labels[i].name);
+		const char *value = samples_text(samples, labels[i].value);
 
-		if (!metric || !metric->label || !STRV_EQ(name, metric->label))
-			otlp_add_text(&tree->attributes, otlp_attribute(name),
-				      samples_text(samples, labels[i].value));
+		if (!replaces_label(metric, name))
+			otlp_add_text(&tree->attributes, otlp_attribute(name), value);
+		if (metric && metric->label && STRV_EQ(name, metric->label))
+			chosen.value = value;
+		if (STRV_EQ(name, "uuid"))
+			chosen.uuid = value;
 	}
 	if (metric)
-		otlp_add_text(&tree->attributes, "hw.type", "gpu");
-	if (metric && metric->attribute)
-		otlp_add_text(&tree->attributes, metric->attribute, metric->text);
+		add_of_metric(tree, metric, &chosen);
 	*ret_list = &tree->attributes.pairs[first];
 	return tree->attributes.n - first;
 }
@@ -242,9 +298,10 @@ static int otlp_make_room(struct otlp_tree *tree, const struct otlp_point *point
 	tree->metrics = calloc(n + 1u, sizeof(*tree->metrics));
 	tree->metric_list = calloc(n + 1u, sizeof(*tree->metric_list));
 	tree->bounds = calloc(bounds + 1, sizeof(*tree->bounds));
+	tree->texts = calloc(n + 1u, sizeof(*tree->texts));
 	return otlp_attributes_init(&tree->attributes, attributes) == 0 && tree->numbers &&
 			       tree->number_list && tree->histograms && tree->histogram_list &&
-			       tree->metrics && tree->metric_list && tree->bounds ?
+			       tree->metrics && tree->metric_list && tree->bounds && tree->texts ?
 		       0 :
 		       -ENOMEM;
 }

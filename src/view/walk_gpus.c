@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/walk_private.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/macro.h"
 #include "model/xid.h"
 #include "view/shown.h"
+#include "view/view.h"
 
 static void walk_gpu_info(struct walk *walk)
 {
@@ -96,6 +98,51 @@ static void walk_gpu_state(struct walk *walk)
 								    .presence = PRESENCE_PRESENT,
 								    .entity = i });
 		}
+	}
+}
+
+enum gpu_status { STATUS_OK, STATUS_DEGRADED, STATUS_FAILED, STATUSES };
+
+/* -ENODATA: it is not known, since its numbers are old. */
+static int gpu_status(const struct entity *gpu)
+{
+	struct gpu_warning warning;
+	int status = STATUS_OK;
+
+	if (!gpu->present)
+		return STATUS_FAILED;
+	if (gpu->stale)
+		return -ENODATA;
+	for (unsigned i = 0; i < GPU_WARNINGS; i++)
+		if (gpu_warning(gpu, i, &warning))
+			status = MAX(status, i == GPU_WARNING_RECOVERY || i == GPU_WARNING_ROWS_FAILED ?
+						     STATUS_FAILED :
+						     STATUS_DEGRADED);
+	return status;
+}
+
+static void walk_status(struct walk *walk)
+{
+	static const char *const states[STATUSES] = { "ok", "degraded", "failed" };
+
+	if (!walk_family_named(
+		    walk, "gpu_status", FAMILY_GAUGE, UNIT_NONE,
+		    "1 for the state that the GPU is in, 0 for the others. failed: it is lost, the "
+		    "driver asks for a reset, a reboot or the like, or a row of its memory could not "
+		    "be remapped; degraded: hot, links down, memory to be repaired by a reset. "
+		    "Absent while its values are stale."))
+		return;
+	for (uint32_t i = 0; i < walk->s->entities_n; i++) {
+		const struct entity *gpu = &walk->s->entities[i];
+		int status = entity_is_mig(gpu) ? -ENODATA : gpu_status(gpu);
+
+		for (int k = 0; status >= 0 && k < STATUSES; k++)
+			walk_series(walk, &(struct series){
+						  .sets = { walk->entities[i],
+							    WALK_SET(walk, false, { "state", states[k] }) },
+						  .value = k == status,
+						  .presence = PRESENCE_PRESENT,
+						  .entity = i });
 	}
 }
 
@@ -222,6 +269,7 @@ void walk_gpus(struct walk *walk)
 	walk_gpu_info(walk);
 	walk_mig_info(walk);
 	walk_gpu_state(walk);
+	walk_status(walk);
 	walk_health(walk);
 	walk_gpu_rows(walk);
 	walk_gpu_estimates(walk);

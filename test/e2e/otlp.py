@@ -110,6 +110,31 @@ def test_names_of_the_conventions():
         wait_for(lambda: figure(agent, "up") == 1, "gpusonde_push_up 1")
 
 
+def test_errors_status_and_fans():
+    scenario = "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n  - {model: rtx-4090}\nxids:\n  - {xid: 79, gpu: 0, at: 0s, every: 3s}\n"
+    with Receiver() as receiver, Agent(*flags(receiver.url), scenario=scenario) as agent:
+        def points(name):
+            return [(a, v) for r in receiver.taken() for n, _, _, _, _, points in r if n == name for a, v, _ in points]
+        uuid = agent.get("/api/v1/gpus").json()["gpus"][0]["uuid"]
+        wait_for(lambda: [v for a, v in points("hw.errors") if a["error.type"] == "xid_79" and v >= 2], "XIDs as errors", otherwise=agent.log)
+        errors = {a["error.type"] for a, _ in points("hw.errors")}
+        assert {"ecc_corrected", "ecc_uncorrected", "xid_79"} <= errors, errors
+        equal({(a["hw.type"], a["hw.id"]) for a, _ in points("hw.errors") if a["error.type"] == "xid_79"}, {("gpu", uuid)})
+        # The whole is told once: its parts keep their own name.
+        assert not [a for a, _ in points("hw.errors") if "location" in a or "type" in a], points("hw.errors")
+        assert not [a for a, _ in points("gpusonde.gpu_ecc_errors") if a["location"] == "all"]
+        sums = {(a["hw.id"], a["error.type"]): v for a, v in points("hw.errors")}
+        for kind in ("corrected", "uncorrected"):
+            assert sums[uuid, f"ecc_{kind}"] <= values(agent.metrics(), "gpusonde_gpu_ecc_errors_total", uuid=uuid, type=kind, location="all")[0]
+        states = {a["hw.state"]: v for a, v in points("hw.status") if a["hw.id"] == uuid}
+        equal(sorted(states), ["degraded", "failed", "ok"])
+        equal(sum(states.values()), 1)
+        for a, v in points("hw.fan.speed_ratio"):
+            equal((a["hw.type"], a["hw.id"].partition("/")[0], a["hw.id"].partition("/")[2][:3], "fan" in a), ("fan", a["hw.parent"], "fan", False))
+            assert 0 <= v <= 2, v
+        equal(bool(points("hw.fan.speed_ratio")), bool(values(agent.metrics(), "gpusonde_gpu_fan_speed_ratio")))
+
+
 def test_delta():
     with Receiver() as receiver, Agent(*flags(receiver.url, "--otlp-temporality", "delta")) as agent:
         sums = lambda: [(a["hw.id"], v, s) for r in receiver.taken() for n, _, _, _, t, points in r if n == "hw.energy" and t == "DELTA" for a, v, s in points]
@@ -203,7 +228,8 @@ def test_whoever_is_shown_a_password_and_headers():
 def test_names_are_documented_and_exist():
     with open(f"{SOURCE}/src/push/otlp.def") as f, open(f"{SOURCE}/docs/otlp.md") as docs, open(f"{SOURCE}/docs/metrics.md") as metrics:
         rows, text, known = f.read(), docs.read(), metrics.read()
-    found = re.findall(r'OTLP_METRIC\("(\w+)", \S+ \S+ "([\w.]+)"', rows)
+    found = re.findall(r'OTLP_METRIC\("(\w+)", \S+ \S+ "([\w.]+)"', rows) + re.findall(r'OTLP_PART\("(\w+)", \S+ "([\w.]+)"', rows) + [
+        (family, "hw.errors") for family in re.findall(r'OTLP_ERRORS\("(\w+)"', rows)]
     assert len(found) > 10, found
     for family, name in found:
         contains(known, f"\n### {family}\n")

@@ -134,6 +134,7 @@ static void lost_gpu_has_no_gauges(void **state)
 		assert_true(strncmp(start, "gpusonde_gpu_info", n) == 0 ||
 			    strncmp(start, "gpusonde_gpu_present", n) == 0 ||
 			    strncmp(start, "gpusonde_gpu_stale", n) == 0 ||
+			    strncmp(start, "gpusonde_gpu_status", n) == 0 ||
 			    strncmp(start, "gpusonde_gpu_sample_age_seconds", n) == 0 ||
 			    strncmp(start, "gpusonde_gpu_xid_last_timestamp_seconds", n) == 0 ||
 			    strncmp(start, "gpusonde_container_gpu_allocated", n) == 0 ||
