@@ -59,8 +59,8 @@ void torch_process_over(struct torch *torch, uint32_t tgid, uint64_t incarnation
 
 /*
  * Which operators a process calls, by estimated time: they take the place of those before. @over: how often
- * it was found to have ended; from the second time on it is not added if it is not known. @work_known: @operators
- * have what CUDA did for them; those that have it are not replaced by others without.
+ * it was found to have ended; from the second time on it is not added if it is not known. @work_known:
+ * @operators have what CUDA did for them; those that have it are not replaced by others without.
  */
 void torch_operators_of(struct torch *torch, uint32_t tgid, uint64_t incarnation, unsigned over,
 			bool work_known, const struct traced_operator *operators, uint32_t n);

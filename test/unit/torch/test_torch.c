@@ -396,7 +396,7 @@ static void operators_of_a_process_that_ends(void **state)
 	free(window(torch, 0));
 }
 
-/* What CUDA did for them is not replaced by figures without, which are all there is once CUDA's are forgotten. */
+/* What CUDA did is forgotten after the end: figures without it do not replace those with it. */
 static void operators_of_a_process_that_is_forgotten(void **state)
 {
 	const struct traced_operator first = { .name = "linear" }, later = { .name = "mm" },
