@@ -58,7 +58,8 @@ SHOW_JSON(show_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
 static int show_plain(const struct shown *shown)
 {
 	shown->reply->content_type = html_text;
-	return view_html(shown->snapshot, shown->style->replay, &shown->reply->body);
+	return view_html(shown->snapshot, shown->style->replay, shown->request->variant == PLAIN_RELOAD,
+			 &shown->reply->body);
 }
 
 static int render_stacks(const struct stack_page *page, int format, struct http_reply *reply)

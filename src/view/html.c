@@ -44,8 +44,14 @@ int html_table(const struct table *table, struct strbuf *out)
 {
 	strbuf_adds(out, "<table>\n<tr>");
 	for (unsigned i = 0; i < table->columns_n; i++) {
-		strbuf_addf(out, "<th scope=\"col\"%s>", table->columns[i].right ? " class=\"right\"" : "");
-		add_escaped(out, table->columns[i].title);
+		const struct table_column *column = &table->columns[i];
+
+		if (!*column->title) { /* of heads of rows: it has no name of its own */
+			strbuf_adds(out, "<td></td>");
+			continue;
+		}
+		strbuf_addf(out, "<th scope=\"col\"%s>", column->right ? " class=\"right\"" : "");
+		add_escaped(out, column->title);
 		strbuf_adds(out, "</th>");
 	}
 	for (size_t i = 0; i < table->cells_n; i++) {
@@ -70,28 +76,38 @@ static int add_section(const struct snapshot *s, const char *title,
 	return table(s, &html, out);
 }
 
-int view_html(const struct snapshot *s, const char *banner, struct strbuf *out)
+/* Whoever reads it, or has it read, chooses that: what is loaded again is read from its beginning. */
+static void add_choice(bool reload, struct strbuf *out)
+{
+	strbuf_adds(out,
+		    reload ? "<p>Loaded again every five seconds: <a href=\"plain\">stop that</a></p>\n" :
+			     "<p>As it was when it was loaded: <a href=\"plain?reload=yes\">load it again "
+			     "every five seconds</a></p>\n");
+}
+
+int view_html(const struct snapshot *s, const char *banner, bool reload, struct strbuf *out)
 {
 	int r;
 
-	strbuf_adds(out,
-		    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-		    "<meta http-equiv=\"refresh\" content=\"5\">\n<title>gpusonde</title>\n"
-		    "<link rel=\"stylesheet\" href=\"page/style.css\">\n</head>\n<body class=\"plain\">\n");
+	strbuf_adds(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+			 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+			 "<title>gpusonde</title>\n<link rel=\"stylesheet\" href=\"page/style.css\">\n");
+	strbuf_adds(out, reload ? "<meta http-equiv=\"refresh\" content=\"5\">\n" : "");
+	strbuf_adds(out, "</head>\n<body class=\"plain\">\n");
 	if (banner) {
 		strbuf_adds(out, "<p class=\"banner\" role=\"alert\">");
 		add_escaped(out, banner);
 		strbuf_adds(out, "</p>\n");
 	}
-	strbuf_adds(out, "<h1>gpusonde on ");
+	strbuf_adds(out, "<main>\n<h1>gpusonde on ");
 	add_escaped(out, s->hostname);
 	strbuf_adds(out, "</h1>\n");
+	add_choice(reload, out);
 	r = add_section(s, "GPUs", table_gpus, out);
 	if (r == 0)
 		r = add_section(s, "Processes", table_processes, out);
 	if (r == 0)
 		r = add_section(s, "Node", table_node, out);
-	strbuf_adds(out, "</body>\n</html>\n");
+	strbuf_adds(out, "</main>\n</body>\n</html>\n");
 	return r;
 }

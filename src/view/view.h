@@ -134,8 +134,11 @@ int table_groups(const struct snapshot *snapshot, enum group_by by, const struct
  */
 int json_groups(const struct snapshot *snapshot, enum group_by by, json_t *document, struct strbuf *out);
 int table_node(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
-/* These tables of GPUs, processes and the node as one HTML document. @banner: a line above it, or NULL. */
-int view_html(const struct snapshot *snapshot, const char *banner, struct strbuf *out);
+/*
+ * These tables of GPUs, processes and the node as one HTML document. @banner: a line above it, or NULL.
+ * @reload: a browser loads it again every five seconds.
+ */
+int view_html(const struct snapshot *snapshot, const char *banner, bool reload, struct strbuf *out);
 
 /*
  * Kernels of the snapshot's traced processes, sorted by time; then kernels without a name, and the number of

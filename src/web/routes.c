@@ -34,6 +34,11 @@ int index_variant(const struct http_request *request, void *userdata)
 	return shows_html(request) && !request->local ? asset_variant(request, userdata) : (int)INDEX_LIST;
 }
 
+int plain_variant(const struct http_request *request, _unused_ void *userdata)
+{
+	return request->argument(request, "reload") ? PLAIN_RELOAD : PLAIN_ONCE;
+}
+
 int metrics_variant(const struct http_request *request, _unused_ void *userdata)
 {
 	return (int)exposition_negotiate(request->accept);

@@ -32,10 +32,15 @@ enum web_stacks_format { STACKS_JSON, STACKS_FOLDED, STACKS_PPROF, STACKS_HTML, 
  */
 enum web_index { INDEX_LIST, INDEX_PLAIN, INDEX_GZIP };
 
+/* Of /plain: whether browsers load it again by themselves. */
+enum web_plain { PLAIN_ONCE, PLAIN_RELOAD };
+
 /* For http_route.variant. Numbers of variants are below HTTP_VARIANTS. */
 /* enum web_index. */
 int index_variant(const struct http_request *request, void *userdata);
 int asset_variant(const struct http_request *request, void *userdata);
+/* enum web_plain. */
+int plain_variant(const struct http_request *request, void *userdata);
 int metrics_variant(const struct http_request *request, void *userdata);
 /* -1: ?names= has an unknown value, see dcgm_refuse(). */
 int dcgm_variant(const struct http_request *request, void *userdata);
