@@ -149,11 +149,24 @@ static void keep_old_value(struct options *old, struct options *new, enum option
 	old->v[id] = refused;
 }
 
+/* Texts of options that stay for the agent's life are borrowed for as long (push_config, agent->families). */
+static void keep_text(struct options *old, struct options *new, enum option_id id)
+{
+	char *text = new->v[id].text;
+
+	new->v[id].text = old->v[id].text;
+	old->v[id].text = text;
+}
+
 static void keep_fixed(struct options *old, struct options *new)
 {
 	for (unsigned i = 0; i < OPTIONS; i++) {
-		if (!option_table[i].restart || !changed(old, new, i))
+		if (!option_table[i].restart)
 			continue;
+		if (!changed(old, new, i)) {
+			keep_text(old, new, i);
+			continue;
+		}
 		keep_old_value(old, new, i);
 		log_warning("%s stays \"%s\" until the agent is restarted; the configuration now says \"%s\"",
 			    option_table[i].key, new->v[i].text, old->v[i].text);

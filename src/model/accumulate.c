@@ -42,12 +42,10 @@ double increment_bound(int64_t accepted_ns, int64_t now_ns)
 /* Long enough for two readings of rarely read counters. */
 #define DOUBT_NS (15 * NSEC_PER_SEC)
 /*
- * Clock slack between a reading and its values: rarely read values are up to one cadence older, and after a
- * failure the age is unknown.
+ * Clock slack between a reading and its values: rarely read values are up to one cadence older.
  */
 #define SLACK_SECONDS 3.0
 #define SLACK_SLOW_SECONDS 15.0
-#define SLACK_FAILED_SECONDS 60.0
 
 /* The largest plausible increase in this time, for metrics of a known order of magnitude. */
 static double counter_bound(const struct device_report *report, const struct metric *metric, double seconds)
@@ -68,11 +66,16 @@ static double counter_bound(const struct device_report *report, const struct met
 	}
 }
 
-static double slack_seconds(const struct device_report *report, const struct metric *metric, unsigned slot)
+/*
+ * The largest plausible increase until @end_ns since the counter was something else at @since_ns: in
+ * between it may have failed, or not been asked.
+ */
+static double bound_since(const struct device_report *report, const struct metric *metric, int64_t since_ns,
+			  int64_t end_ns)
 {
-	if (!presence_is(report->p[slot]))
-		return SLACK_FAILED_SECONDS;
-	return metric->cadence == CADENCE_TICK ? SLACK_SECONDS : SLACK_SLOW_SECONDS;
+	double slack = metric->cadence == CADENCE_TICK ? SLACK_SECONDS : SLACK_SLOW_SECONDS;
+
+	return counter_bound(report, metric, (double)(end_ns - since_ns) / NSEC_PER_SEC + slack);
 }
 
 /* All doubts of a device share one start time, since one cause usually disturbs several counters. */
@@ -97,15 +100,12 @@ static void counter_add(struct model *model, struct device_report *report, const
 			unsigned slot, double raw, int64_t end_ns)
 {
 	uint8_t *state = &report->state[slot];
-	int64_t since_ns = *state & SLOT_IN_DOUBT ? report->doubt_ns : report->sampled_ns;
 	double added = raw - report->raw[slot], wrap = metric_wrap(metric), bound;
 
 	/* A narrow counter that went from its upper half to its lower half has wrapped. */
 	if (added < 0 && report->raw[slot] >= wrap / 2 && raw < wrap / 2)
 		added += wrap;
-	bound = counter_bound(report, metric,
-			      (double)(end_ns - since_ns) / NSEC_PER_SEC +
-				      slack_seconds(report, metric, slot));
+	bound = bound_since(report, metric, report->raw_ns[slot], end_ns);
 	if (added < 0 || added > bound) {
 		begin_doubt(report, state);
 		if (end_ns - report->doubt_ns < DOUBT_NS)
@@ -117,7 +117,26 @@ static void counter_add(struct model *model, struct device_report *report, const
 		report->v[slot] += added;
 	else
 		model->rejected[metric - gpu_metrics]++;
+	if (raw != report->raw[slot])
+		report->raw_ns[slot] = end_ns;
 	report->raw[slot] = raw;
+}
+
+/* Another base: the driver's counter of energy, or the integral of power where it cannot be read. */
+static void change_base(struct device_report *report, const struct metric *metric, unsigned slot, double raw,
+			bool estimated, int64_t end_ns)
+{
+	double added = raw - report->measured.raw;
+
+	if (slot == SLOT_ENERGY && estimated) {
+		report->measured.raw = report->raw[slot];
+		report->measured.v = report->v[slot];
+		report->measured.ns = report->raw_ns[slot];
+	} else if (slot == SLOT_ENERGY && report->measured.ns && added >= 0 &&
+		   added <= bound_since(report, metric, report->measured.ns, end_ns)) {
+		/* The driver has counted on meanwhile, also what could not be estimated. */
+		report->v[slot] = MAX(report->v[slot], report->measured.v + added);
+	}
 }
 
 static void take_counter(struct model *model, struct device_report *report, const struct metric *metric,
@@ -136,8 +155,11 @@ static void take_counter(struct model *model, struct device_report *report, cons
 		/* The first reading, which the sum starts at, or a new base after a restart. */
 		if (!*state)
 			report->v[slot] = entity->v[slot];
+		else
+			change_base(report, metric, slot, entity->v[slot], estimated, end_ns);
 		end_doubt(report, state);
 		report->raw[slot] = entity->v[slot];
+		report->raw_ns[slot] = end_ns;
 		*state = (uint8_t)(SLOT_BEGUN | (estimated ? SLOT_WAS_ESTIMATED | SLOT_HAS_ESTIMATES : 0) |
 				   (*state & SLOT_HAS_ESTIMATES));
 	}

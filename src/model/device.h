@@ -46,7 +46,13 @@ struct device_report {
 	struct report_values *own;
 	/* COUNTER: the newest counted reading. INCREMENT: when one was last accepted, boot time in ns. */
 	double raw[GPU_SLOTS];
+	int64_t raw_ns[GPU_SLOTS]; /* COUNTER: end of the reading in which raw was new */
 	uint8_t state[GPU_SLOTS]; /* enum slot_state bits */
+	/* the driver's energy when it was last read before it was estimated, and the sum then; ns 0: never */
+	struct {
+		double raw, v;
+		int64_t ns;
+	} measured;
 };
 
 /* What of the device's figures its processes account for (attribution.c). */

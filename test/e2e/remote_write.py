@@ -103,6 +103,24 @@ def test_1_0_has_the_series_of_the_page():
         receiver.check()
 
 
+def test_a_reload_changes_nothing():
+    """What it is told to send, with which token, is as long-lived as the agent, and so is what /metrics has."""
+    with Receiver() as receiver, tempfile.TemporaryDirectory(prefix="gpusonde-token-") as tmp:
+        with open(f"{tmp}/token", "w", encoding="ascii") as f:
+            f.write(SECRET)
+        with Agent(*flags(receiver.port, "--remote-write-families", "gpusonde_up", "--remote-write-token-file", f"{tmp}/token"),
+                   "--http-families", "gpusonde_up") as agent:
+            wait_for(lambda: len(receiver.taken()) > 1, "samples")
+            for reload in range(1, 4):
+                agent.signal(signal.SIGHUP)
+                wait_for(lambda n=reload: agent.log().count("configuration reloaded") == n, "the reload")
+                n = len(receiver.taken())
+                wait_for(lambda n=n: len(receiver.taken()) > n + 2, "samples after it")
+            equal({name_of(labels) for r in receiver.taken() for labels, *_ in r.samples}, {"gpusonde_up"}, "families sent")
+            equal({r.headers["Authorization"] for r in receiver.taken()}, {f"Bearer {SECRET}"})
+            equal({name.split("{")[0] for name in samples(agent.metrics())}, {"gpusonde_up"}, "families of /metrics")
+
+
 def test_2_0():
     with Receiver() as receiver, Agent(*flags(receiver.port, "--remote-write-protocol", "2.0")) as agent:
         compared = Compared(receiver, agent)

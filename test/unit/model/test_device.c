@@ -148,6 +148,69 @@ static void a_counter_that_cannot_be_read_is_absent_and_loses_nothing(void **sta
 	assert_near(step_with(lab, SLOT_ENERGY, 5600), 5600, 0);
 }
 
+/* Of a board that takes at most 1050 watts. */
+static void step_of_board(struct lab *lab, double joules, enum presence presence)
+{
+	struct reading_entity *e = lab_gpu(lab, 0);
+
+	lab_set(e, SLOT_POWER_LIMIT_MAX, 700);
+	lab_set(e, SLOT_ENERGY, joules);
+	e->p[SLOT_ENERGY] = (uint8_t)presence;
+	assert_int_equal(lab_step(lab, NSEC_PER_SEC), 0);
+}
+
+/* While others of its figures are read. */
+static void a_counter_that_fails_for_long_loses_nothing(void **state)
+{
+	struct lab *lab = *state;
+
+	step_of_board(lab, 5000, PRESENCE_PRESENT);
+	for (unsigned i = 1; i < 300; i++)
+		step_of_board(lab, 0, PRESENCE_FAILED);
+	step_of_board(lab, 5000 + 300 * 600, PRESENCE_PRESENT);
+	assert_near(value(lab, 0, SLOT_ENERGY), 5000 + 300 * 600, 0);
+	assert_int_equal(lab->s->rejected[GPU_ENERGY], 0);
+}
+
+/* Its newest value is said at each tick, but it is asked for seldom. */
+static void a_counter_that_is_asked_seldom_loses_nothing(void **state)
+{
+	struct lab *lab = *state;
+
+	for (unsigned i = 0; i < 300; i++)
+		step_of_board(lab, 5000, PRESENCE_PRESENT);
+	step_of_board(lab, 5000 + 300 * 600, PRESENCE_PRESENT);
+	assert_near(value(lab, 0, SLOT_ENERGY), 5000 + 300 * 600, 0);
+	assert_int_equal(lab->s->rejected[GPU_ENERGY], 0);
+}
+
+static double step_with_estimate(struct lab *lab, double joules)
+{
+	struct reading_entity *e = lab_gpu(lab, 0);
+
+	lab_set(e, SLOT_ENERGY, joules);
+	e->p[SLOT_ENERGY] |= PRESENCE_ESTIMATED;
+	lab_step(lab, NSEC_PER_SEC);
+	return value(lab, 0, SLOT_ENERGY);
+}
+
+/* Where power was not known either; an estimate that was too high is not taken back. */
+static void what_was_estimated_is_measured_afterwards(void **state)
+{
+	struct lab *lab = *state;
+
+	step_with(lab, SLOT_ENERGY, 5000);
+	step_with_estimate(lab, 0);
+	assert_near(step_with_estimate(lab, 300), 5300, 0);
+	assert_near(step_with(lab, SLOT_ENERGY, 7000), 7000, 0);
+	assert_near(step_with(lab, SLOT_ENERGY, 7100), 7100, 0);
+	step_with_estimate(lab, 300);
+	assert_near(step_with_estimate(lab, 700), 7500, 0);
+	assert_near(step_with(lab, SLOT_ENERGY, 7300), 7500, 0);
+	assert_near(step_with(lab, SLOT_ENERGY, 7400), 7600, 0);
+	assert_int_equal(presence(lab, 0, SLOT_ENERGY), PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+}
+
 static void an_estimate_stays_called_one(void **state)
 {
 	struct lab *lab = *state;
@@ -453,6 +516,9 @@ int main(void)
 		CASE(a_counter_with_another_base_goes_on_from_there),
 		CASE(a_counter_of_few_bits_comes_round),
 		CASE(a_counter_that_cannot_be_read_is_absent_and_loses_nothing),
+		CASE(a_counter_that_fails_for_long_loses_nothing),
+		CASE(a_counter_that_is_asked_seldom_loses_nothing),
+		CASE(what_was_estimated_is_measured_afterwards),
 		CASE(an_estimate_stays_called_one),
 		CASE(increments_add_up),
 		CASE(more_time_than_has_passed_is_rejected),
