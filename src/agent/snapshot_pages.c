@@ -24,6 +24,10 @@ static int show_metrics(const struct shown *shown)
 {
 	enum exposition format = (enum exposition)(shown->request->variant % EXPOSITIONS);
 
+	if (shown->request->variant == METRICS_PROTOBUF) {
+		shown->reply->content_type = METRICS_PROTOBUF_TYPE;
+		return view_metrics_protobuf(shown->snapshot, shown->style->families, &shown->reply->body);
+	}
 	shown->reply->content_type = exposition_content_type(format);
 	return view_prometheus(shown->snapshot, format, shown->style->families, &shown->reply->body);
 }

@@ -28,6 +28,28 @@ static int parse_quality(const char *p, size_t n)
 	return MIN(value, (int)ACCEPT_QUALITY_ONE);
 }
 
+static bool is_name(const char *name, size_t n, const char *wanted)
+{
+	return n == strlen(wanted) && strncasecmp(name, wanted, n) == 0;
+}
+
+static void take_parameter(struct accept_range *range, const char *name, size_t name_n, const char *value,
+			   size_t value_n)
+{
+	if (is_name(name, name_n, "q")) {
+		range->quality = parse_quality(value, value_n);
+	} else if (is_name(name, name_n, "version")) {
+		range->version = value;
+		range->version_n = value_n;
+	} else if (is_name(name, name_n, "proto")) {
+		range->proto = value;
+		range->proto_n = value_n;
+	} else if (is_name(name, name_n, "encoding")) {
+		range->encoding = value;
+		range->encoding_n = value_n;
+	}
+}
+
 /* Parses one ";name=value" of a range. Values may be quoted. Returns its end. */
 static const char *parse_parameter(const char *p, struct accept_range *range)
 {
@@ -46,12 +68,7 @@ static const char *parse_parameter(const char *p, struct accept_range *range)
 		value_n = strcspn(value, ";, \t");
 		p = value + value_n;
 	}
-	if (name_n == 1 && strncasecmp(name, "q", 1) == 0) {
-		range->quality = parse_quality(value, value_n);
-	} else if (name_n == 7 && strncasecmp(name, "version", 7) == 0) {
-		range->version = value;
-		range->version_n = value_n;
-	}
+	take_parameter(range, name, name_n, value, value_n);
 	return p;
 }
 
@@ -74,5 +91,5 @@ const char *accept_next(const char *p, struct accept_range *ret_range)
 
 bool accept_is(const struct accept_range *range, const char *name)
 {
-	return strlen(name) == range->name_n && strncasecmp(name, range->name, range->name_n) == 0;
+	return is_name(range->name, range->name_n, name);
 }

@@ -15,6 +15,8 @@ struct accept_range {
 	size_t name_n;
 	const char *version; /* value of its version parameter, or NULL */
 	size_t version_n;
+	const char *proto, *encoding; /* the same of its parameters of these names, as of protobuf */
+	size_t proto_n, encoding_n;
 	int quality; /* 0 to ACCEPT_QUALITY_ONE; -1: malformed */
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/families.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,5 +77,46 @@ void families_of_page(const struct strbuf *page, const char *list, struct strbuf
 				continue;
 		}
 		strbuf_add(out, block, (size_t)(next - block));
+	}
+}
+
+/* ---- protobuf ---- */
+
+static const char *read_varint(const char *at, const char *end, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+
+	for (unsigned shift = 0; at < end && shift < 64; shift += 7) {
+		uint8_t byte = (uint8_t)*at++;
+
+		value |= (uint64_t)(byte & 127) << shift;
+		if (byte < 128) {
+			*ret_value = value;
+			return at;
+		}
+	}
+	return NULL;
+}
+
+/* The name is the first field of a family of ours. */
+void families_of_protobuf(const struct strbuf *page, const char *list, struct strbuf *out)
+{
+	const char *begin = page->data, *end = page->data + page->len;
+
+	while (begin && begin < end) {
+		uint64_t n = 0, name_n = 0;
+		const char *at = read_varint(begin, end, &n), *name;
+		char text[NAME_MAX_BYTES];
+
+		if (!at || n > (uint64_t)(end - at) || n < 2)
+			return;
+		name = read_varint(at + 1, at + n, &name_n);
+		if (!name || name_n >= sizeof(text) || name_n > (uint64_t)(at + n - name))
+			return;
+		memcpy(text, name, name_n);
+		text[name_n] = '\0';
+		if (glob_list_has(list, text))
+			strbuf_add(out, begin, (size_t)(at + n - begin));
+		begin = at + n;
 	}
 }

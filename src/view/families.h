@@ -9,3 +9,5 @@
  * (glob_list_has(); names with _total and _info), and the page's end mark.
  */
 void families_of_page(const struct strbuf *page, const char *list, struct strbuf *out);
+/* The same of a page of view_metrics_protobuf(). */
+void families_of_protobuf(const struct strbuf *page, const char *list, struct strbuf *out);

@@ -47,18 +47,31 @@ static bool ends_with(const char *s, size_t n, const char *suffix, size_t suffix
 	return n >= suffix_n && memcmp(s + n - suffix_n, suffix, suffix_n) == 0;
 }
 
-/* OpenMetrics requires the family name without the suffix of its samples. */
-static size_t family_name_length(const struct page *page)
+/* Without the suffix of its samples. */
+static size_t bare_length(const struct family *family)
 {
-	size_t n = strlen(page->family.name);
+	size_t n = strlen(family->name);
 
-	if (page->format != EXPOSITION_OPENMETRICS)
-		return n;
-	if (page->family.type == FAMILY_COUNTER && ends_with(page->family.name, n, "_total", 6))
+	if (family->type == FAMILY_COUNTER && ends_with(family->name, n, "_total", 6))
 		return n - 6;
-	if (page->family.type == FAMILY_INFO && ends_with(page->family.name, n, "_info", 5))
+	if (family->type == FAMILY_INFO && ends_with(family->name, n, "_info", 5))
 		return n - 5;
 	return n;
+}
+
+static size_t family_name_length(const struct page *page)
+{
+	return page->format == EXPOSITION_OPENMETRICS ? bare_length(&page->family) :
+							strlen(page->family.name);
+}
+
+bool page_names_unit(const struct family *family)
+{
+	const char *unit = unit_name(family->unit);
+	size_t n = bare_length(family), unit_n = strlen(unit);
+
+	return family->unit != UNIT_NONE && n > unit_n && family->name[n - unit_n - 1] == '_' &&
+	       ends_with(family->name, n, unit, unit_n);
 }
 
 static void add_line_start(struct page *page, const char *keyword, size_t name_n)
@@ -99,17 +112,10 @@ static void open_family(struct page *page)
 	add_line_start(page, "# TYPE ", n);
 	strbuf_adds(page->out, type_names[page->format][family->type]);
 	strbuf_addc(page->out, '\n');
-	if (page->format == EXPOSITION_OPENMETRICS && family->unit != UNIT_NONE) {
-		const char *unit = unit_name(family->unit);
-		size_t unit_n = strlen(unit);
-
-		/* OpenMetrics forbids a UNIT that is not the suffix of the name. */
-		if (n > unit_n && family->name[n - unit_n - 1] == '_' &&
-		    ends_with(family->name, n, unit, unit_n)) {
-			add_line_start(page, "# UNIT ", n);
-			strbuf_adds(page->out, unit);
-			strbuf_addc(page->out, '\n');
-		}
+	if (page->format == EXPOSITION_OPENMETRICS && page_names_unit(family)) {
+		add_line_start(page, "# UNIT ", n);
+		strbuf_adds(page->out, unit_name(family->unit));
+		strbuf_addc(page->out, '\n');
 	}
 }
 
@@ -172,6 +178,26 @@ const char *page_valid_value(const char *value, char room[static LABEL_VALUE_MAX
 	room[n] = '\0';
 	utf8_sanitize(room);
 	return room;
+}
+
+const char *page_clean_value(const char *value, struct strbuf *clean)
+{
+	char room[LABEL_VALUE_MAX];
+
+	if (text_is_printable(value))
+		return value;
+	value = page_valid_value(value, room);
+	strbuf_reset(clean);
+	while (*value) {
+		const char *start = value;
+		uint32_t c = utf8_next(&value);
+
+		if (c != '\n' && character_is_unsafe(c))
+			page_add_spelt(clean, c);
+		else
+			strbuf_add(clean, start, (size_t)(value - start));
+	}
+	return clean->data;
 }
 
 static void add_label(struct strbuf *out, const struct label *label)

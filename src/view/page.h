@@ -51,3 +51,10 @@ int page_end(struct page *page);
 enum { LABEL_VALUE_MAX = 512 }; /* longer invalid text is cut; the texts of snapshots are shorter */
 /* @value, or what is made of it in @room if it is not UTF-8. */
 const char *page_valid_value(const char *value, char room[static LABEL_VALUE_MAX]);
+/*
+ * @value as a page has it: UTF-8 without what does something to a terminal; in @room if that is not what it
+ * is.
+ */
+const char *page_clean_value(const char *value, struct strbuf *room);
+/* Whether the family's name ends with its unit, before _total: only then formats may say the unit. */
+bool page_names_unit(const struct family *family);

@@ -9,7 +9,6 @@
 
 #include "base/glob.h"
 #include "base/macro.h"
-#include "base/text.h"
 #include "samples/write.h"
 #include "view/number.h"
 #include "view/page.h"
@@ -32,26 +31,11 @@ struct sink {
 
 /* ---- labels ---- */
 
-/* As /metrics has it: valid UTF-8 without what does something to a terminal. */
 static const char *clean_value(struct sink *sink, const char *value)
 {
-	char room[LABEL_VALUE_MAX];
-
-	if (text_is_printable(value))
-		return value;
-	value = page_valid_value(value, room);
-	strbuf_reset(&sink->text);
-	while (*value) {
-		const char *start = value;
-		uint32_t c = utf8_next(&value);
-
-		if (c != '\n' && character_is_unsafe(c))
-			page_add_spelt(&sink->text, c);
-		else
-			strbuf_add(&sink->text, start, (size_t)(value - start));
-	}
+	value = page_clean_value(value, &sink->text);
 	sink->writer.failed |= sink->text.failed;
-	return sink->text.data;
+	return value;
 }
 
 static uint32_t write_set(struct sink *sink, const struct label_set *set)

@@ -21,9 +21,19 @@ enum exposition { EXPOSITION_PROMETHEUS, EXPOSITION_OPENMETRICS, EXPOSITIONS };
 enum exposition exposition_negotiate(const char *accept);
 const char *exposition_content_type(enum exposition format);
 
+/* What /metrics has besides: Prometheus' protobuf, delimited messages MetricFamily. */
+enum { METRICS_PROTOBUF = EXPOSITIONS, METRICS_FORMATS };
+#define METRICS_PROTOBUF_TYPE \
+	"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+/* An exposition, or METRICS_PROTOBUF. */
+unsigned metrics_negotiate(const char *accept);
+
 /* @families: those of this list (base/glob.h) only; NULL: all. */
 int view_prometheus(const struct snapshot *snapshot, enum exposition format, const char *families,
 		    struct strbuf *out);
+
+/* The same in protobuf. */
+int view_metrics_protobuf(const struct snapshot *snapshot, const char *families, struct strbuf *out);
 
 /*
  * The same as a page of samples (samples/page.h) in a file in memory: a descriptor, the caller's, and its

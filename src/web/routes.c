@@ -41,7 +41,9 @@ int plain_variant(const struct http_request *request, _unused_ void *userdata)
 
 int metrics_variant(const struct http_request *request, _unused_ void *userdata)
 {
-	return (int)exposition_negotiate(request->accept);
+	_Static_assert((int)METRICS_FORMATS <= (int)HTTP_VARIANTS, "a cached page for each");
+
+	return (int)metrics_negotiate(request->accept);
 }
 
 /* Index in dcgm_profiles; 0 without a query, -1 for an unknown name. */
@@ -172,14 +174,28 @@ static int container_part(const struct http_request *request, const struct strbu
 
 /* ---- pages of metrics ---- */
 
-static int metrics_part(const struct http_request *request, const struct strbuf *page, struct strbuf *out)
+static int some_families(const struct http_request *request, const struct strbuf *page, bool is_protobuf,
+			 struct strbuf *out)
 {
 	const char *families = request->argument(request, "family");
 
 	if (!families || !*families)
 		return 0;
-	families_of_page(page, families, out);
+	if (is_protobuf)
+		families_of_protobuf(page, families, out);
+	else
+		families_of_page(page, families, out);
 	return 1;
+}
+
+static int metrics_part(const struct http_request *request, const struct strbuf *page, struct strbuf *out)
+{
+	return some_families(request, page, metrics_negotiate(request->accept) == METRICS_PROTOBUF, out);
+}
+
+static int dcgm_part(const struct http_request *request, const struct strbuf *page, struct strbuf *out)
+{
+	return some_families(request, page, false, out);
 }
 
 static const struct http_header metrics_headers[] = { { "Vary", "Accept, Accept-Encoding" }, { 0 } };
@@ -188,6 +204,12 @@ const struct http_manner metrics_manner = {
 	.encodes = true,
 	.headers = metrics_headers,
 	.filter = metrics_part,
+};
+
+const struct http_manner dcgm_manner = {
+	.encodes = true,
+	.headers = metrics_headers,
+	.filter = dcgm_part,
 };
 
 #define GO_METHOD_REFUSED "method not allowed"

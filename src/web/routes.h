@@ -13,9 +13,9 @@
  * Manners of metrics, of other programs' pages, of the web page, its files and events; of recordings; of
  * timelines.
  */
-extern const struct http_manner metrics_manner, container_manner, summary_manner, any_manner, index_manner,
-	asset_manner, stream_manner, history_manner, moment_manner, record_manner, timeline_manner,
-	report_manner;
+extern const struct http_manner metrics_manner, dcgm_manner, container_manner, summary_manner, any_manner,
+	index_manner, asset_manner, stream_manner, history_manner, moment_manner, record_manner,
+	timeline_manner, report_manner;
 
 enum web_page {
 #define PAGE(path_, methods_, local_, variant_, handle_, help_) PAGE_##handle_,

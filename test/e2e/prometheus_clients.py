@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Prometheus itself: promtool likes the page, and the server takes every page in both formats."""
+import concurrent.futures
 import contextlib
+import gzip
 import http.client
 import http.server
 import json
@@ -13,7 +15,8 @@ import threading
 import time
 import urllib.parse
 
-from lib.e2e import SOURCE, Agent, equal, run, samples, wait_for
+from lib import metrics_protobuf
+from lib.e2e import BUILD, SOURCE, Agent, equal, run, samples, wait_for
 from lib.prometheus import Golden, Prometheus, free_port, tool
 
 PAGES = ["/metrics", "/metrics/dcgm", "/metrics/dcgm?names=4.9"]
@@ -88,6 +91,90 @@ def test_prometheus_scrapes_every_page_in_both_formats():
             wait_for(lambda: series("openmetrics", page) == series("text", page), f"the same series of {page} in both formats",
                      otherwise=lambda: sorted(series("openmetrics", page) ^ series("text", page))[:5])
             assert len(series("text", page)) > 100, page
+
+
+def test_prometheus_takes_protobuf():
+    """One that stores native histograms asks for protobuf: the same series and buckets as one that does not, and the agent's own numbers."""
+    def series(prometheus):
+        return {tuple(sorted((k, v) for k, v in labels.items() if k not in ("job", "instance")))
+                for labels, _ in prometheus.query('{__name__=~"gpusonde_(gpu_.*|probe_call.*|node_.*)"}')}
+    flags = ("--trace-enabled", "yes") if os.geteuid() == 0 else ()
+    with Agent(*flags) as agent:
+        reply = agent.get("/metrics", Accept=f"{metrics_protobuf.ACCEPT};q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1")
+        equal(reply.type, metrics_protobuf.TYPE)
+        job = [{"job_name": "a", "static_configs": [{"targets": [f"127.0.0.1:{agent.port()}"]}]}]
+        with Prometheus(job, flags=("--enable-feature=native-histograms",)) as native, Prometheus(job) as plain:
+            wait_for(lambda: native.query("sum_over_time(up[1m]) >= 3") and plain.query("sum_over_time(up[1m]) >= 3"), "three scrapes",
+                     otherwise=lambda: [(t["health"], t["lastError"]) for t in native.targets()])
+            wait_for(lambda: series(native) == series(plain), "the same series", otherwise=lambda: sorted(series(native) ^ series(plain))[:5])
+            assert len(series(native)) > 500
+            gpus = {g["uuid"]: g for g in agent.get("/api/v1/gpus").json()["gpus"]}
+            equal({labels["uuid"]: value for labels, value in native.query("gpusonde_gpu_memory_total_bytes")},
+                  {uuid: g["memory_total_bytes"] for uuid, g in gpus.items()})
+
+
+class Traced(http.server.BaseHTTPRequestHandler):
+    """The page of a node with traced processes, in protobuf."""
+    page = b""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", metrics_protobuf.TYPE)
+        self.send_header("Content-Length", str(len(self.page)))
+        self.end_headers()
+        self.wfile.write(self.page)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_buckets_are_read_back_from_protobuf():
+    """Every sample of the page's text, in Prometheus, with the same labels, bounds as well."""
+    page = subprocess.run([f"{BUILD}/test/golden/golden_render", "traced", "protobuf"], capture_output=True, check=True).stdout
+    text = subprocess.run([f"{BUILD}/test/golden/golden_render", "traced", "prometheus"], capture_output=True, check=True, text=True).stdout
+    wanted = {(name, frozenset((k, v) for k, v in labels if v != "")): value for (name, labels), value in metrics_protobuf.text_samples(text).items()}
+    assert [key for key in wanted if key[0].endswith("_bucket")]
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Page", (Traced,), {"page": page})) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        job = [{"job_name": "a", "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{server.server_port}"]}]}]
+        with Prometheus(job, flags=("--enable-feature=native-histograms",)) as prometheus:
+            def stored():
+                found = {}
+                for labels, value in prometheus.query('{__name__=~"gpusonde_.+"}'):
+                    pairs = {k: float(v) if k == "le" else v for k, v in labels.items() if k != "__name__" and (k, v) not in target}
+                    found[labels["__name__"], frozenset(pairs.items())] = value
+                return found
+            target = {("job", "a"), ("instance", f"127.0.0.1:{server.server_port}")}
+            wait_for(lambda: len(stored()) >= len(wanted), "the page in Prometheus", otherwise=lambda: [t["lastError"] for t in prometheus.targets()])
+            found = stored()
+            equal(set(found), set(wanted))
+            assert all(abs(found[key] - value) <= 1e-14 * abs(value) for key, value in wanted.items()), [k for k, v in wanted.items() if found[k] != v]
+            # And as /metrics spells them.
+            bounds = {labels["le"] for labels, _ in prometheus.query('{__name__=~"gpusonde_.+_bucket"}')}
+            assert bounds <= set(re.findall(r'le="([^"]+)"', text)), bounds
+        server.shutdown()
+
+
+def test_protobuf_is_one_page_of_a_snapshot():
+    """Families are chosen from it; it is compressed once; 100 clients at a time get the same bytes."""
+    with Agent("--sample-period", "10s") as agent:
+        def page(path="/metrics", **headers):
+            return agent.get(path, Accept=metrics_protobuf.ACCEPT, **headers)
+        whole = metrics_protobuf.families(page().body)
+        text = metrics_protobuf.text_samples(agent.metrics())
+        equal({key for *_, values, _ in whole for key in values}, set(text))
+        some = metrics_protobuf.families(page("/metrics?family=gpusonde_gpu_power*,gpusonde_gpu_energy_joules_total").body)
+        equal([name for name, *_ in some], [name for name, *_ in whole if name.startswith("gpusonde_gpu_power") or name == "gpusonde_gpu_energy_joules_total"])
+        # When counters began, which the text does not say.
+        process = next(f for f in whole if f[0] == "gpusonde_process_gpu_busy_seconds_total")
+        assert process[5] and all(0 < began <= time.time() for began in process[5].values()), process
+        equal(metrics_protobuf.families(page("/metrics?family=none").body), [])
+        equal(gzip.decompress(page(**{"Accept-Encoding": "gzip"}).body)[:64], page().body[:64])
+        with concurrent.futures.ThreadPoolExecutor(100) as pool:
+            found = list(pool.map(lambda _: len(metrics_protobuf.families(page().body)), range(100)))
+        assert min(found) >= len(whole), found
+        # The exporter's page has no such format, nor has another message.
+        equal(agent.get("/metrics/dcgm", Accept=metrics_protobuf.ACCEPT).type.partition(";")[0], "text/plain")
 
 
 @contextlib.contextmanager

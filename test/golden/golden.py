@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from lib import contract
+from lib import contract, metrics_protobuf
 
 GOLDEN = [
     ("small", "prometheus"), ("small", "openmetrics"), ("small", "dcgm"), ("small", "dcgm49"),
@@ -170,6 +170,24 @@ def formats_agree(suite, fixture, page):
     refuse_duplicates(text.text_string_to_metric_families(old))
     refuse_duplicates(openmetrics.text_string_to_metric_families(new))
     same(*("\n".join(line for line in t.splitlines() if not line.startswith("#")) for t in (old, new)), page)
+
+
+def protobuf_agrees(suite, fixture):
+    """The protobuf of /metrics has the text's families and samples, and units where names have them."""
+    run = subprocess.run([suite.render_program, fixture, "protobuf"], capture_output=True, check=True)
+    families = metrics_protobuf.families(run.stdout)
+    text = suite.render(fixture, "prometheus")
+    same("\n".join(f"# HELP {name} {words}\n# TYPE {name} {kind}".replace("\\", "\\\\") for name, words, kind, *_ in families),
+         "\n".join(line for line in text.splitlines() if line.startswith("#")), "HELP and TYPE")
+    found = {key: value for *_, values, _ in families for key, value in values.items()}
+    expected = metrics_protobuf.text_samples(text)
+    if set(found) != set(expected):
+        raise Failure(f"others: {sorted(map(str, set(found) ^ set(expected)))[:6]}")
+    for key, value in expected.items():
+        if abs(value - found[key]) > 1e-14 * abs(value) and not value != value != found[key]:
+            raise Failure(f"{key}: {found[key]}, in text {value}")
+    units = "\n".join(f"# UNIT {name.removesuffix('_total')} {unit}" for name, _, _, unit, _, _ in families if unit)
+    same(units, "\n".join(line for line in suite.render(fixture, "openmetrics").splitlines() if line.startswith("# UNIT")), "UNIT")
 
 
 def families_are_whole(suite, fixture, page):
@@ -389,6 +407,8 @@ def main():
     for fixture in ("small", "full", "empty", "traced", "untraced"):
         suite.case(f"promtool check metrics, {fixture}", promtool_accepts, fixture)
         suite.case(f"JSON schema accepts {fixture}", schema_accepts, fixture)
+    for fixture in ("small", "full", "empty", "traced", "untraced"):
+        suite.case(f"protobuf says what the text says, {fixture}", protobuf_agrees, fixture)
     for fixture, page in EXPOSITIONS:
         suite.case(f"both formats of {page} say the same, {fixture}", formats_agree, fixture, page)
         suite.case(f"families of {page} are whole, {fixture}", families_are_whole, fixture, page)

@@ -25,6 +25,11 @@ static int openmetrics(const struct snapshot *s, struct strbuf *out)
 	return view_prometheus(s, EXPOSITION_OPENMETRICS, NULL, out);
 }
 
+static int protobuf(const struct snapshot *s, struct strbuf *out)
+{
+	return view_metrics_protobuf(s, NULL, out);
+}
+
 static int dcgm(const struct snapshot *s, struct strbuf *out)
 {
 	return view_dcgm(s, &(struct dcgm_style){ .names = DCGM_NAMES_OLD }, EXPOSITION_PROMETHEUS, out);
@@ -216,6 +221,7 @@ int main(int argc, char **argv)
 		render_fn *render;
 	} formats[] = {
 		{ "prometheus", prometheus },
+		{ "protobuf", protobuf },
 		{ "openmetrics", openmetrics },
 		{ "dcgm", dcgm },
 		{ "dcgm49", dcgm49 },

@@ -89,7 +89,7 @@ static int mark_reply(struct http_reply *reply, int64_t real_ns)
 
 /* ---- pages ---- */
 
-/* OpenMetrics has no time of this form, and a program that asks for it takes the older format as well. */
+/* Other formats have no time of this form, and a program that asks for them takes the oldest as well. */
 static int show_exposition(const struct server *server, enum web_page page,
 			   const struct snapshot_page_style *style, const struct http_request *request,
 			   struct http_reply *reply)
@@ -97,7 +97,8 @@ static int show_exposition(const struct server *server, enum web_page page,
 	struct http_request prometheus = *request;
 	int r;
 
-	prometheus.variant -= prometheus.variant % EXPOSITIONS;
+	prometheus.variant -=
+		page == PAGE_get_metrics ? prometheus.variant : prometheus.variant % EXPOSITIONS;
 	strbuf_addf(&reply->body, "# %s\n", style->replay);
 	r = snapshot_page(page, server->shown, style, &prometheus, reply);
 	return r < 0 ? r : change_text(reply, server->shown->real_ns, replay_stamp);

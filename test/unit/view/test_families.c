@@ -46,10 +46,54 @@ static void parts_of_pages(_unused_ void **state)
 	}
 }
 
+/* Families "a" and "b": a length, the name's field, and another. */
+#define PROTO_A        \
+	"\x05\x0a\x01" \
+	"a\x18\x01"
+#define PROTO_B        \
+	"\x03\x0a\x01" \
+	"b"
+
+static void parts_of_protobuf(_unused_ void **state)
+{
+	static const struct {
+		const char *page;
+		size_t n;
+		const char *list, *part;
+	} cases[] = {
+		{ PROTO_A PROTO_B, 10, "a", PROTO_A },
+		{ PROTO_A PROTO_B, 10, "*", PROTO_A PROTO_B },
+		{ PROTO_A PROTO_B, 10, "!a", PROTO_B },
+		{ PROTO_A PROTO_B, 10, "c", "" },
+		/* Of what is none of ours nothing more is taken. */
+		{ PROTO_A PROTO_B, 9, "*", PROTO_A },
+		{ PROTO_A "\xff\xff", 8, "*", PROTO_A },
+		{ PROTO_A "\x02\x0a\x7f", 9, "*", PROTO_A },
+		{ PROTO_A "\x01\x0a", 8, "*", PROTO_A },
+		{ "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11, "*", "" },
+		{ "", 0, "*", "" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct strbuf page, part;
+
+		strbuf_init(&page, 0);
+		strbuf_init(&part, 0);
+		strbuf_add(&page, cases[i].page, cases[i].n);
+		families_of_protobuf(&page, cases[i].list, &part);
+		if (part.len != strlen(cases[i].part) ||
+		    memcmp(part.data ? part.data : "", cases[i].part, part.len))
+			fail_msg("case %zu", i);
+		strbuf_done(&page);
+		strbuf_done(&part);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_of_pages),
+		cmocka_unit_test(parts_of_protobuf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

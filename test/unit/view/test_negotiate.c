@@ -51,6 +51,42 @@ static const struct {
 	{ "application/openmetrics", PROM },
 };
 
+#define PROTO "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily"
+
+static void protobuf_is_asked_for_by_name(_unused_ void **state)
+{
+	static const struct {
+		const char *accept;
+		unsigned format;
+	} wanted[] = {
+		/* Prometheus 2.42 and 2.53 that store native histograms. */
+		{ PROTO ";encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,"
+			"application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,"
+			"*/*;q=0.1",
+		  METRICS_PROTOBUF },
+		{ PROTO
+		  ";encoding=delimited;q=0.5,application/openmetrics-text;version=1.0.0;q=0.4,"
+		  "application/openmetrics-text;version=0.0.1;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+		  METRICS_PROTOBUF },
+		{ "application/openmetrics-text;version=1.0.0;q=0.8," PROTO ";encoding=delimited;q=0.5", OM },
+		{ "text/plain;q=0.8," PROTO ";encoding=delimited;q=0.5", PROM },
+		{ PROTO ";encoding=text", PROM },
+		{ PROTO ";encoding=compact-text,application/openmetrics-text", OM },
+		{ PROTO, PROM },
+		{ "application/vnd.google.protobuf;proto=other;encoding=delimited", PROM },
+		{ PROTO ";encoding=delimited;q=0", PROM },
+		{ "*/*", PROM },
+		{ NULL, PROM },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
+		if (metrics_negotiate(wanted[i].accept) != wanted[i].format)
+			fail_msg("Accept: %s", wanted[i].accept);
+		/* Other pages do not have it. */
+		assert_true(exposition_negotiate(wanted[i].accept) < EXPOSITIONS);
+	}
+}
+
 static void accept_headers(void **state)
 {
 	(void)state;
@@ -86,6 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accept_headers),
+		cmocka_unit_test(protobuf_is_asked_for_by_name),
 		cmocka_unit_test(very_long_header),
 		cmocka_unit_test(content_types),
 	};
