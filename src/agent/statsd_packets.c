@@ -13,9 +13,9 @@ int statsd_packets_init(struct statsd_packets *packets, size_t bytes,
 	*packets = (struct statsd_packets){ .send = send, .userdata = userdata, .bytes = bytes };
 	strbuf_init(&packets->packet, 0);
 	strbuf_init(&packets->line, 0);
-	packets->known_values = calloc(STATSD_COUNTERS_MAX, sizeof(*packets->known_values));
-	packets->next_values = calloc(STATSD_COUNTERS_MAX, sizeof(*packets->next_values));
-	if (packets->known_values && packets->next_values)
+	packets->known_counters = calloc(STATSD_COUNTERS_MAX, sizeof(*packets->known_counters));
+	packets->next_counters = calloc(STATSD_COUNTERS_MAX, sizeof(*packets->next_counters));
+	if (packets->known_counters && packets->next_counters)
 		return 0;
 	statsd_packets_done(packets);
 	return -ENOMEM;
@@ -27,9 +27,9 @@ void statsd_packets_done(struct statsd_packets *packets)
 	strbuf_done(&packets->line);
 	hashmap_done(&packets->known);
 	hashmap_done(&packets->next);
-	free(packets->known_values);
-	free(packets->next_values);
-	packets->known_values = packets->next_values = NULL;
+	free(packets->known_counters);
+	free(packets->next_counters);
+	packets->known_counters = packets->next_counters = NULL;
 }
 
 /* ---- counters ---- */
@@ -48,10 +48,12 @@ static double increase_of(const struct statsd_packets *packets, uint64_t key,
 {
 	uint32_t at;
 
-	/* One that fell has begun anew. */
-	if (hashmap_get(&packets->known, key, &at))
-		return value->value >= packets->known_values[at] ? value->value - packets->known_values[at] :
-								   value->value;
+	if (hashmap_get(&packets->known, key, &at)) {
+		const struct statsd_counter *was = &packets->known_counters[at];
+		bool began_anew = value->value < was->value || value->created_real_ns > was->real_ns;
+
+		return began_anew ? value->value : value->value - was->value;
+	}
 	if (packets->known_real_ns && value->created_real_ns > packets->known_real_ns)
 		return value->value;
 	return 0;
@@ -66,7 +68,7 @@ static bool take_increase(struct statsd_packets *packets, const struct statsd_va
 
 	if (at == STATSD_COUNTERS_MAX || hashmap_put(&packets->next, key, at) < 0)
 		return false;
-	packets->next_values[at] = value->value;
+	packets->next_counters[at] = (struct statsd_counter){ .key = key, .value = value->value };
 	*ret_increase = increase_of(packets, key, value);
 	return true;
 }
@@ -115,16 +117,37 @@ void statsd_packets_add(struct statsd_packets *packets, const struct statsd_valu
 		add_statsd_line(packets, value, number);
 }
 
+/* As far as there is room. */
+static void remember_absent(struct statsd_packets *packets, int64_t real_ns)
+{
+	for (uint32_t i = 0; i < packets->known.count; i++) {
+		const struct statsd_counter *was = &packets->known_counters[i];
+		uint32_t at = packets->next.count, there;
+
+		if (at == STATSD_COUNTERS_MAX)
+			return;
+		if (real_ns - was->real_ns > STATSD_ABSENT_NS ||
+		    hashmap_get(&packets->next, was->key, &there))
+			continue;
+		if (hashmap_put(&packets->next, was->key, at) < 0)
+			return;
+		packets->next_counters[at] = *was;
+	}
+}
+
 void statsd_packets_end(struct statsd_packets *packets, int64_t real_ns)
 {
 	struct hashmap map = packets->known;
-	double *values = packets->known_values;
+	struct statsd_counter *counters = packets->known_counters;
 
 	send_packet(packets);
+	for (uint32_t i = 0; i < packets->next.count; i++)
+		packets->next_counters[i].real_ns = real_ns;
+	remember_absent(packets, real_ns);
 	packets->known = packets->next;
-	packets->known_values = packets->next_values;
+	packets->known_counters = packets->next_counters;
 	packets->next = map;
-	packets->next_values = values;
+	packets->next_counters = counters;
 	hashmap_clear(&packets->next);
 	packets->known_real_ns = real_ns;
 }

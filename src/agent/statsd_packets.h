@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * StatsD's datagrams: as many lines in each as fit. Of a counter a line has what was added since the round
- * before. One that was not there then has begun since, where that is known; else its first round only says
- * where it stands, since a driver's counter is older than this agent.
+ * StatsD's datagrams: as many lines in each as fit. Of a counter a line has what was added since it was there
+ * last, as when its GPU was lost for a while; it is remembered for STATSD_ABSENT_NS. One that was not there
+ * has begun since, where that is known; else its first round only says where it stands, since a driver's
+ * counter is older than this agent.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/strbuf.h"
 #include "view/statsd.h"
@@ -19,6 +21,16 @@ enum {
 	STATSD_COUNTERS_MAX = 65536,
 };
 
+/* What a driver says that it does not support is asked for again after ten minutes. */
+#define STATSD_ABSENT_NS (15 * 60 * NSEC_PER_SEC)
+
+/* A counter as it was when it was there last. */
+struct statsd_counter {
+	uint64_t key;
+	double value;
+	int64_t real_ns; /* of that round */
+};
+
 struct statsd_packets {
 	void (*send)(const void *data, size_t n, void *userdata);
 	void *userdata;
@@ -26,9 +38,9 @@ struct statsd_packets {
 	struct strbuf packet, line;
 	uint64_t left_out; /* lines that are longer than a datagram, counters beyond the limit */
 
-	/* Counters of the round before, and of this one: key to index of the value. */
+	/* Counters until the round before, and of this one: key to index. */
 	struct hashmap known, next;
-	double *known_values, *next_values;
+	struct statsd_counter *known_counters, *next_counters;
 	int64_t known_real_ns; /* when that round was; 0: there was none */
 };
 

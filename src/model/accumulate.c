@@ -56,9 +56,7 @@ static double counter_bound(const struct device_report *report, const struct met
 	static const double watts_share = 1.5, watts_max = 20000, bytes_per_second = 4e12;
 	switch (metric->unit) {
 	case UNIT_JOULES:
-		return seconds * (presence_is(report->p[SLOT_POWER_LIMIT_MAX]) ?
-					  watts_share * report->v[SLOT_POWER_LIMIT_MAX] :
-					  watts_max);
+		return seconds * (report->watts_max > 0 ? watts_share * report->watts_max : watts_max);
 	case UNIT_BYTES:
 		return seconds * bytes_per_second;
 	default:
@@ -245,6 +243,8 @@ void device_apply(struct model *model, struct device *device, enum source_id sou
 {
 	struct device_report *report = device->reports[source];
 
+	if (presence_is(entity->p[SLOT_POWER_LIMIT_MAX]))
+		report->watts_max = MAX(report->watts_max, entity->v[SLOT_POWER_LIMIT_MAX]);
 	for (unsigned row = 0; row < GPU_METRICS; row++) {
 		const struct metric *metric = &gpu_metrics[row];
 		unsigned end = metric->slot + (unsigned)metric->count;

@@ -35,6 +35,8 @@ struct device_report {
 	/* end of the newest reading with values of the device; 0: none */
 	int64_t sampled_ns, sampled_real_ns;
 	int64_t said_ns; /* end of the newest reading that shows whether the device exists */
+	/* the highest that was ever said to be the board's highest power limit; 0: none was */
+	double watts_max;
 	unsigned doubts; /* number of counters in doubt */
 	int64_t doubt_ns; /* the last good reading before the first counter in doubt */
 	/*

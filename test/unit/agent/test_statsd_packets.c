@@ -80,15 +80,31 @@ static void counters_are_sent_as_increases(_unused_ void **state)
 	counter("x", 1003, 0);
 	counter("y", 7, 0);
 	round_is(20, "c:3|c|#x\n=");
-	/* One that was away for a round says again where it stands. */
+	/* One that was away for a round has lost nothing. */
 	counter("y", 9, 0);
 	round_is(30, "c:2|c|#y\n=");
 	counter("x", 1010, 0);
 	counter("y", 9, 0);
-	round_is(40, "");
+	round_is(40, "c:7|c|#x\n=");
 	/* One that fell began anew. */
 	counter("x", 4, 0);
 	round_is(50, "c:4|c|#x\n=");
+}
+
+static void one_that_was_away_is_remembered_for_a_while(_unused_ void **state)
+{
+	counter("short", 10, 0);
+	counter("long", 10, 0);
+	counter("another", 10, 5);
+	round_is(10, "");
+	round_is(20, "");
+	/* One of the same name, and not the same. */
+	counter("another", 12, 15);
+	counter("short", 13, 0);
+	round_is(STATSD_ABSENT_NS, "c:12|c|#another\nc:3|c|#short\n=");
+	round_is(STATSD_ABSENT_NS + 11, "");
+	counter("long", 14, 0);
+	round_is(STATSD_ABSENT_NS + 12, "");
 }
 
 static void one_that_began_since_is_whole(_unused_ void **state)
@@ -118,6 +134,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lines_fill_datagrams, begin, end),
 		cmocka_unit_test_setup_teardown(what_fits_no_datagram_is_counted, begin, end),
 		cmocka_unit_test_setup_teardown(counters_are_sent_as_increases, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_was_away_is_remembered_for_a_while, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_began_since_is_whole, begin, end),
 		cmocka_unit_test_setup_teardown(counters_have_a_limit, begin, end),
 	};

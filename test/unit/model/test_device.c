@@ -184,6 +184,23 @@ static void a_counter_that_is_asked_seldom_loses_nothing(void **state)
 	assert_int_equal(lab->s->rejected[GPU_ENERGY], 0);
 }
 
+/* It says for a while that the board takes no more than 12 watts. */
+static void a_driver_that_is_wrong_about_power_loses_no_energy(void **state)
+{
+	struct lab *lab = *state;
+
+	step_of_board(lab, 5000, PRESENCE_PRESENT);
+	for (unsigned i = 1; i <= 60; i++) {
+		struct reading_entity *e = lab_gpu(lab, 0);
+
+		lab_set(e, SLOT_POWER_LIMIT_MAX, 12);
+		lab_set(e, SLOT_ENERGY, 5000 + i * 600);
+		assert_int_equal(lab_step(lab, NSEC_PER_SEC), 0);
+	}
+	assert_near(value(lab, 0, SLOT_ENERGY), 5000 + 60 * 600, 0);
+	assert_int_equal(lab->s->rejected[GPU_ENERGY], 0);
+}
+
 static double step_with_estimate(struct lab *lab, double joules)
 {
 	struct reading_entity *e = lab_gpu(lab, 0);
@@ -518,6 +535,7 @@ int main(void)
 		CASE(a_counter_that_cannot_be_read_is_absent_and_loses_nothing),
 		CASE(a_counter_that_fails_for_long_loses_nothing),
 		CASE(a_counter_that_is_asked_seldom_loses_nothing),
+		CASE(a_driver_that_is_wrong_about_power_loses_no_energy),
 		CASE(what_was_estimated_is_measured_afterwards),
 		CASE(an_estimate_stays_called_one),
 		CASE(increments_add_up),
