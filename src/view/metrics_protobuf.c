@@ -58,6 +58,7 @@ struct protobuf_page {
 	struct strbuf *out;
 	const char *families; /* glob_list_has() */
 	struct family family;
+	struct set_texts sets;
 	struct strbuf metrics; /* of this family: fields FIELD_FAMILY_METRIC */
 	struct strbuf metric, part, piece, text; /* that are being made, each a part of the one before */
 };
@@ -111,12 +112,18 @@ static void add_text_field(struct strbuf *out, unsigned field, const char *text)
 
 /* ---- a series ---- */
 
-static void add_label_field(struct protobuf_page *page, const struct label *label)
+static void add_label_fields(struct strbuf *out, const struct label_set *set, void *userdata)
 {
-	strbuf_reset(&page->part);
-	add_text_field(&page->part, FIELD_LABEL_NAME, label->name);
-	add_text_field(&page->part, FIELD_LABEL_VALUE, page_clean_value(label->value, &page->text));
-	add_bytes_field(&page->metric, FIELD_METRIC_LABEL, page->part.data, page->part.len);
+	struct protobuf_page *page = userdata;
+
+	for (uint32_t i = 0; i < set->n; i++) {
+		const struct label *label = &set->labels[i];
+
+		strbuf_reset(&page->part);
+		add_text_field(&page->part, FIELD_LABEL_NAME, label->name);
+		add_text_field(&page->part, FIELD_LABEL_VALUE, page_clean_value(label->value, &page->text));
+		add_bytes_field(out, FIELD_METRIC_LABEL, page->part.data, page->part.len);
+	}
 }
 
 /* @real_ns 0: it is not known. */
@@ -159,8 +166,8 @@ static void take_protobuf_series(void *userdata, const struct series *series)
 
 	strbuf_reset(&page->metric);
 	for (unsigned i = 0; i < SERIES_SETS; i++)
-		for (uint32_t k = 0; series->sets[i] && k < series->sets[i]->n; k++)
-			add_label_field(page, &series->sets[i]->labels[k]);
+		if (series->sets[i] && series->sets[i]->n > 0)
+			set_texts_add(&page->sets, series->sets[i], add_label_fields, page, &page->metric);
 	strbuf_reset(&page->part);
 	if (series->histogram)
 		set_histogram_part(page, series);
@@ -215,8 +222,11 @@ int view_metrics_protobuf(const struct snapshot *snapshot, const char *families,
 
 	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++)
 		strbuf_init(rooms[i], 0);
+	set_texts_init(&page.sets);
 	r = walk_snapshot(snapshot, WALK_ALL, &sink);
 	end_family(&page);
+	failed = page.sets.text.failed;
+	set_texts_done(&page.sets);
 	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
 		failed |= rooms[i]->failed;
 		strbuf_done(rooms[i]);

@@ -14,25 +14,17 @@ static const char *const type_names[EXPOSITIONS][FAMILY_TYPES] = {
 	[EXPOSITION_OPENMETRICS] = { "gauge", "counter", "info", "unknown", "histogram" },
 };
 
-/* Position of a label set's text. */
-struct page_text {
-	size_t at, n; /* n 0: not rendered yet */
-};
-
-enum { SETS_AT_ONCE = 256 };
-
 void page_init(struct page *page, enum exposition format, struct strbuf *out)
 {
 	*page = (struct page){ .out = out, .format = format, .suffix = "" };
 	strbuf_init(&page->name, 0);
-	strbuf_init(&page->texts, 0);
+	set_texts_init(&page->texts);
 }
 
 void page_done(struct page *page)
 {
 	strbuf_done(&page->name);
-	strbuf_done(&page->texts);
-	free(page->sets);
+	set_texts_done(&page->texts);
 }
 
 void page_family(struct page *page, const struct family *family)
@@ -210,46 +202,13 @@ static void add_label(struct strbuf *out, const struct label *label)
 	strbuf_addc(out, '"');
 }
 
-static void add_set(struct strbuf *out, const struct label_set *set)
+static void add_set(struct strbuf *out, const struct label_set *set, _unused_ void *userdata)
 {
 	for (uint32_t i = 0; i < set->n; i++) {
 		if (i > 0)
 			strbuf_addc(out, ',');
 		add_label(out, &set->labels[i]);
 	}
-}
-
-/* The text entry of the set with this id, allocated if needed. */
-static struct page_text *page_text(struct page *page, uint32_t id)
-{
-	uint32_t n = MAX(id + 1 + SETS_AT_ONCE, page->sets_n * 2);
-	struct page_text *sets;
-
-	if (id < page->sets_n)
-		return &page->sets[id];
-	sets = reallocarray(page->sets, n, sizeof(*sets));
-	if (!sets) {
-		page->texts.failed = true;
-		return NULL;
-	}
-	memset(sets + page->sets_n, 0, (n - page->sets_n) * sizeof(*sets));
-	page->sets = sets;
-	page->sets_n = n;
-	return &page->sets[id];
-}
-
-static void add_kept_set(struct page *page, const struct label_set *set)
-{
-	struct page_text *text = page_text(page, set->id);
-
-	if (!text)
-		return;
-	if (text->n == 0) {
-		text->at = page->texts.len;
-		add_set(&page->texts, set);
-		text->n = page->texts.len - text->at;
-	}
-	strbuf_add(page->out, page->texts.data + text->at, text->n);
 }
 
 /* @more: an additional last label, or NULL. */
@@ -269,10 +228,7 @@ static void add_sample_start(struct page *page, const struct label_set *const *s
 			continue;
 		strbuf_addc(out, separator);
 		separator = ',';
-		if (sets[i]->id > 0)
-			add_kept_set(page, sets[i]);
-		else
-			add_set(out, sets[i]);
+		set_texts_add(&page->texts, sets[i], add_set, NULL, out);
 	}
 	if (more) {
 		strbuf_addc(out, separator);
@@ -316,7 +272,7 @@ static void add_histogram(struct page *page, const struct series *series)
 	add_sample_start(page, series->sets, SERIES_SETS, NULL);
 	add_value(page, (double)h->count);
 	if (bound.failed)
-		page->texts.failed = true;
+		page->texts.text.failed = true;
 	strbuf_done(&bound);
 }
 
@@ -334,7 +290,7 @@ int page_end(struct page *page)
 {
 	if (page->format == EXPOSITION_OPENMETRICS)
 		strbuf_adds(page->out, "# EOF\n");
-	if (page->name.failed || page->texts.failed)
+	if (page->name.failed || page->texts.text.failed)
 		return -ENOMEM;
 	if (page->out->failed)
 		return page->out->limit > 0 ? -E2BIG : -ENOMEM;

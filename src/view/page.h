@@ -12,10 +12,9 @@
 #include <stdbool.h>
 
 #include "base/strbuf.h"
+#include "view/set_texts.h"
 #include "view/view.h"
 #include "view/walk.h"
-
-struct page_text;
 
 struct page {
 	struct strbuf *out;
@@ -24,9 +23,7 @@ struct page {
 	struct strbuf name; /* of the family's samples */
 	const char *suffix; /* mostly "", for a histogram _bucket, _sum, _count */
 	bool opened; /* the family's header has been written */
-	struct strbuf texts; /* of label sets */
-	struct page_text *sets; /* by id */
-	uint32_t sets_n;
+	struct set_texts texts;
 };
 
 void page_init(struct page *page, enum exposition format, struct strbuf *out);

@@ -9,6 +9,7 @@
 #include "base/glob.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "view/set_texts.h"
 #include "view/shown.h"
 #include "view/walk.h"
 
@@ -40,6 +41,7 @@ struct statsd_walk {
 	void *userdata;
 	struct family family;
 	bool whole; /* the family itself is wanted */
+	struct set_texts sets; /* as tags, each with a comma before it */
 	struct strbuf tags;
 };
 
@@ -53,11 +55,27 @@ static const struct statsd_row *statsd_row_of(const struct metric *row)
 
 /* ---- tags ---- */
 
+/* Nearly all are. @ret_n: its length. */
+static bool is_plain(const char *value, size_t *ret_n)
+{
+	size_t n = 0;
+
+	while (value[n] > ' ' && value[n] < 0x7f && value[n] != ',' && value[n] != '|' && value[n] != '#')
+		n++;
+	*ret_n = n;
+	return value[n] == '\0' && n < TAG_MAX_BYTES;
+}
+
 /* A receiver takes a comma for the next tag, a bar for the next part, a new line for the next number. */
 static void add_tag_value(struct strbuf *out, const char *value, bool lower)
 {
 	char text[TAG_MAX_BYTES];
+	size_t n;
 
+	if (!lower && is_plain(value, &n)) {
+		strbuf_add(out, value, n);
+		return;
+	}
 	snprintf(text, sizeof(text), "%s", value);
 	utf8_sanitize(text);
 	for (char *c = text; *c; c++) {
@@ -73,7 +91,7 @@ static void add_statsd_tag(struct strbuf *out, const char *name, const char *val
 {
 	if (!*value)
 		return;
-	strbuf_adds(out, out->len ? "," : "");
+	strbuf_addc(out, ',');
 	strbuf_adds(out, name);
 	strbuf_addc(out, ':');
 	add_tag_value(out, value, lower);
@@ -94,24 +112,44 @@ static bool is_of_row(const struct metric *row, const struct label *label)
 	       (row->label2 && STRV_EQ(row->label2, label->name));
 }
 
-static void set_tags(struct statsd_walk *walk, const struct series *series, bool named)
+static void add_set_tags(struct strbuf *out, const struct label_set *set, _unused_ void *userdata)
+{
+	for (uint32_t i = 0; i < set->n; i++)
+		add_statsd_tag(out, set->labels[i].name, set->labels[i].value, false);
+}
+
+/* Under our own name: all labels. */
+static void set_own_tags(struct statsd_walk *walk, const struct series *series)
+{
+	strbuf_reset(&walk->tags);
+	for (unsigned i = 0; i < SERIES_SETS; i++)
+		if (series->sets[i] && series->sets[i]->n > 0)
+			set_texts_add(&walk->sets, series->sets[i], add_set_tags, NULL, &walk->tags);
+}
+
+/* Under a name of the check's. */
+static void set_named_tags(struct statsd_walk *walk, const struct series *series)
 {
 	strbuf_reset(&walk->tags);
 	for (unsigned i = 0; i < SERIES_SETS; i++)
 		for (uint32_t k = 0; series->sets[i] && k < series->sets[i]->n; k++) {
 			const struct label *label = &series->sets[i]->labels[k];
 
-			if (!named)
-				add_statsd_tag(&walk->tags, label->name, label->value, false);
-			else if (!is_of_row(series->row, label))
+			if (!is_of_row(series->row, label))
 				add_statsd_tag(&walk->tags, tag_of(label->name), label->value, false);
 		}
-	if (!named || series->entity >= walk->snapshot->entities_n)
+	if (series->entity >= walk->snapshot->entities_n)
 		return;
 	add_statsd_tag(&walk->tags, "gpu_vendor", GPU_VENDOR, false);
 	add_statsd_tag(&walk->tags, "gpu_device", walk->snapshot->entities[series->entity].id.name, true);
 	add_statsd_tag(&walk->tags, "gpu_driver_version", snapshot_driver(walk->snapshot)->driver_version,
 		       false);
+}
+
+/* Each tag has a comma before it. */
+static const char *tags_of(const struct statsd_walk *walk)
+{
+	return walk->tags.len > 0 ? walk->tags.data + 1 : "";
 }
 
 /* ---- series ---- */
@@ -126,7 +164,7 @@ static void tell_value(struct statsd_walk *walk, const struct series *series, co
 	    STRV_EQ(name + n - 6, "_total"))
 		name[n - 6] = '\0';
 	strncat(name, suffix, sizeof(name) - strlen(name) - 1);
-	walk->receive(&(struct statsd_value){ name, walk->tags.data, value, is_counter,
+	walk->receive(&(struct statsd_value){ name, tags_of(walk), value, is_counter,
 					      series->created_real_ns },
 		      walk->userdata);
 }
@@ -152,14 +190,14 @@ static void take_statsd_series(void *userdata, const struct series *series)
 	const struct statsd_row *row = series->row ? statsd_row_of(series->row) : NULL;
 
 	if (row && STRV_EQ(series->row->family, walk->family.name)) {
-		set_tags(walk, series, true);
-		walk->receive(&(struct statsd_value){ row->name, walk->tags.data, series->value * row->scale,
+		set_named_tags(walk, series);
+		walk->receive(&(struct statsd_value){ row->name, tags_of(walk), series->value * row->scale,
 						      false, 0 },
 			      walk->userdata);
 	}
 	if (!walk->whole)
 		return;
-	set_tags(walk, series, false);
+	set_own_tags(walk, series);
 	if (series->histogram) {
 		tell_value(walk, series, ".sum", series->histogram->sum, true);
 		tell_value(walk, series, ".count", (double)series->histogram->count, true);
@@ -181,9 +219,11 @@ int view_statsd(const struct snapshot *snapshot, const char *families, statsd_re
 	int r;
 
 	strbuf_init(&walk.tags, 0);
+	set_texts_init(&walk.sets);
 	r = walk_snapshot(snapshot, families ? WALK_ALL : WALK_GPUS | WALK_PROCESSES, &sink);
-	if (walk.tags.failed)
+	if (walk.tags.failed || walk.sets.text.failed)
 		r = -ENOMEM;
+	set_texts_done(&walk.sets);
 	strbuf_done(&walk.tags);
 	return r;
 }
