@@ -57,7 +57,17 @@ SHOW_JSON(show_node, JSON_NODE)
 SHOW_JSON(show_trace, JSON_TRACE)
 SHOW_JSON(show_kernels, JSON_KERNELS)
 SHOW_JSON(show_events, JSON_EVENTS)
-SHOW_JSON(show_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
+
+static int show_snapshot(const struct shown *shown)
+{
+	unsigned brief = shown->request->variant > 0 ? (unsigned)JSON_BRIEF : 0;
+
+	if (shown->request->variant < 0)
+		return snapshot_refuse(shown->reply);
+	shown->reply->content_type = json_text;
+	return view_json_text(shown->snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE | brief,
+			      &shown->reply->body);
+}
 
 static int show_plain(const struct shown *shown)
 {

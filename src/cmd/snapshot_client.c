@@ -44,7 +44,7 @@ static const char *page_of(unsigned sections)
 	case JSON_EVENTS:
 		return "/api/v1/events";
 	default:
-		return "/api/v1/snapshot";
+		return sections & JSON_BRIEF ? "/api/v1/snapshot?brief=yes" : "/api/v1/snapshot";
 	}
 }
 

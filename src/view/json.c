@@ -25,7 +25,10 @@ enum {
 
 void json_put(struct json_maker *j, json_t *object, const char *key, json_t *value)
 {
-	if (json_object_set_new(object, key, value) < 0)
+	/* What would be in a member that is left out has no object. */
+	if (j->brief && value && (!object || json_is_null(value) || json_brief_omits(key, strlen(key))))
+		json_decref(value);
+	else if (json_object_set_new(object, key, value) < 0)
 		j->failed = true;
 }
 
@@ -275,7 +278,7 @@ void json_read_rows(const json_t *object, const struct json_rows *rows, double *
 
 json_t *view_json(const struct snapshot *snapshot, unsigned sections)
 {
-	struct json_maker j = { .s = snapshot };
+	struct json_maker j = { .s = snapshot, .brief = sections & JSON_BRIEF };
 	json_t *document = json_object();
 
 	json_put(&j, document, "schema", json_string("gpusonde/v1"));

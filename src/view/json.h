@@ -3,6 +3,7 @@
  * The parts of the JSON document; view_json() assembles them. docs/json.schema.json describes the document.
  *
  *   json.c          the document, values, and the rows of the metric tables
+ *   json_brief.c  what is left out for screens
  *   json_gpu.c      gpus: identity, rows, MIG instances, XIDs
  *   json_allocations.c  allocations: who was given which GPU
  *   json_events.c   events: XID reports
@@ -32,6 +33,7 @@ struct xid_description;
 struct json_maker {
 	const struct snapshot *s;
 	bool failed; /* out of memory: the document is incomplete */
+	bool brief; /* JSON_BRIEF */
 };
 
 /* Adds @value (takes its reference, NULL is a failure) to an object or array. */

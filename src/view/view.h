@@ -52,7 +52,11 @@ enum json_sections {
 	JSON_TRACE = 8,
 	JSON_KERNELS = 16,
 	JSON_EVENTS = 32,
+	/* GPUs, processes and node without members that are null, and those that screens do not show */
+	JSON_BRIEF = 64,
 };
+/* Whether JSON_BRIEF leaves members of this name out, whatever their value. */
+bool json_brief_omits(const char *name, size_t length);
 /*
  * An object with schema, time, simulated and the requested keys; NULL: out of memory. The caller owns the
  * reference. JSON_TRACE and JSON_KERNELS are only supported by view_json_text(), which never has all of them

@@ -66,6 +66,22 @@ int dcgm_variant(const struct http_request *request, _unused_ void *userdata)
 	return profile < 0 ? -1 : profile * EXPOSITIONS + (int)exposition_negotiate(request->accept);
 }
 
+int snapshot_variant(const struct http_request *request, _unused_ void *userdata)
+{
+	const char *brief = request->argument(request, "brief");
+
+	if (!brief || STRV_EQ(brief, "no"))
+		return 0;
+	return STRV_EQ(brief, "yes") ? 1 : -1;
+}
+
+int snapshot_refuse(struct http_reply *reply)
+{
+	reply->status = 400;
+	strbuf_adds(&reply->body, "400 bad request: brief= must be yes or no\n");
+	return 0;
+}
+
 int stacks_variant(const struct http_request *request, _unused_ void *userdata)
 {
 	static const char *const formats[STACKS_FORMATS] = {

@@ -44,6 +44,8 @@ int plain_variant(const struct http_request *request, void *userdata);
 int metrics_variant(const struct http_request *request, void *userdata);
 /* -1: ?names= has an unknown value, see dcgm_refuse(). */
 int dcgm_variant(const struct http_request *request, void *userdata);
+/* 1 for ?brief=yes, else 0; -1: ?brief= has an unknown value. */
+int snapshot_variant(const struct http_request *request, void *userdata);
 /* enum web_stacks_format; -1: ?format= has an unknown value. */
 int stacks_variant(const struct http_request *request, void *userdata);
 /* Bits of enum container_flags; -1: ?absent= or ?compat= has an unknown value. */
@@ -54,6 +56,8 @@ int uncached(const struct http_request *request, void *userdata);
 /* What a variant of /metrics/dcgm stands for; @variant at least 0, any value. */
 enum exposition dcgm_format(int variant);
 enum dcgm_names dcgm_names(int variant);
+/* The reply to an unknown value of ?brief=. */
+int snapshot_refuse(struct http_reply *reply);
 /* The reply to an unknown value of ?format=. */
 int stacks_refuse(struct http_reply *reply);
 /* The reply to an unknown value of ?names=. */

@@ -126,6 +126,8 @@ static int get_asset(const struct http_request *request, struct http_reply *repl
 	{                                                                                                \
 		if (PAGE_##handle_ == PAGE_get_dcgm && request->variant < 0)                             \
 			return dcgm_refuse(reply);                                                       \
+		if (PAGE_##handle_ == PAGE_get_snapshot && request->variant < 0)                         \
+			return snapshot_refuse(reply);                                                   \
 		if (PAGE_##handle_ == PAGE_get_stacks && request->variant < 0)                           \
 			return stacks_refuse(reply);                                                     \
 		if (PAGE_##handle_ == PAGE_get_index && request->variant != INDEX_LIST)                  \

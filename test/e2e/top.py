@@ -134,6 +134,18 @@ def test_the_same_numbers_as_json():
             screen.shows(f"{gpu['memory_used_bytes'] / 2**30:.1f}/{gpu['memory_total_bytes'] / 2**30:.1f} GiB")
 
 
+def test_an_agent_is_asked_for_less():
+    with Agent() as agent:
+        whole, brief = agent.get("/api/v1/snapshot"), agent.get("/api/v1/snapshot?brief=yes")
+        assert len(brief.text) * 2 < len(whole.text), (len(brief.text), len(whole.text))
+        for page in (whole.json(), brief.json()):
+            equal((len(page["gpus"]), len(page["processes"]) > 0, page["gpus"][0]["memory_total_bytes"] > 2**30), (8, True, True))
+        assert not re.search(r":null[,}]", brief.text), brief.text
+        equal(agent.get("/api/v1/snapshot?brief=no").json().keys(), whole.json().keys())
+        bad = agent.get("/api/v1/snapshot?brief=x")
+        equal((bad.status, bad.text), (400, "400 bad request: brief= must be yes or no\n"))
+
+
 def test_a_driver_that_hangs_makes_numbers_old_and_the_screen_no_slower():
     with Agent("--nvml-call-timeout", "60s") as agent, terminal(agent, "top") as screen:
         screen.shows("ok")
@@ -400,8 +412,9 @@ def test_tls_and_a_token():
 class Pages(http.server.BaseHTTPRequestHandler):
     """An agent's pages that do not change."""
     def do_GET(self): # pylint: disable=invalid-name
-        text = self.server.page if self.path == "/api/v1/snapshot" else b"{}"
-        self.send_response(200 if self.path == "/api/v1/snapshot" else 404)
+        found = self.path.split("?")[0] == "/api/v1/snapshot"
+        text = self.server.page if found else b"{}"
+        self.send_response(200 if found else 404)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)

@@ -3,50 +3,7 @@
 
 #include <string.h>
 
-/*
- * Members, at any depth, that no column, curve, state or warning is of. "*" at the end: all that begin so.
- */
-static const struct {
-	const char *name;
-	size_t length;
-} unread[] = {
-#define UNREAD(name_)                    \
-	{                                \
-		name_, sizeof(name_) - 1 \
-	}
-	UNREAD("unavailable"), /* why there is no number: "-" in any case */
-	UNREAD("recent"), /* of `ps --last` */
-	UNREAD("nvlink_link_*"), /* by link */
-	UNREAD("ecc_aggregate_errors_total"),
-	UNREAD("attribution_*"),
-	UNREAD("bar1_memory_bytes"),
-	UNREAD("c2c_errors_total"),
-	UNREAD("clock_application_hertz"),
-	UNREAD("clock_max_hertz"),
-	UNREAD("driver_clock"),
-	UNREAD("engine_busy_seconds_total"),
-	UNREAD("memory_byte_seconds_total"),
-	UNREAD("nvlink_errors_total"),
-	UNREAD("nvlink_raw_*"),
-	UNREAD("pcie_errors_total"),
-	UNREAD("row_remapper_banks"),
-	UNREAD("sm_cycles_total"),
-	UNREAD("throttle_seconds_total"),
-#undef UNREAD
-};
-
-static bool is_unread(const char *name, size_t length)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(unread); i++) {
-		size_t n = unread[i].length;
-		bool begins = unread[i].name[n - 1] == '*';
-
-		n -= begins;
-		if ((begins ? length > n : length == n) && memcmp(name, unread[i].name, n) == 0)
-			return true;
-	}
-	return false;
-}
+#include "view/view.h"
 
 /* Each takes a place in the text, and returns one after it, at most the end. */
 
@@ -141,7 +98,7 @@ void prune(const char *text, size_t length, struct strbuf *out)
 		if (value == end || *value != ':')
 			continue;
 		value = after_blanks(value + 1, end);
-		if (!is_null(value, end) && !is_unread(name, (size_t)(at - name) - 1))
+		if (!is_null(value, end) && !json_brief_omits(name, (size_t)(at - name) - 1))
 			continue;
 		strbuf_add(out, kept, (size_t)(name - 1 - kept));
 		kept = at = drop_member(value, end, out);

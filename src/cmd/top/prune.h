@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An agent's document without what the screen never shows: half of it, which would be parsed each second and
- * then forgotten. Members that are null go, too; whoever reads takes a missing member for null.
+ * An agent's document without what the screen never shows (JSON_BRIEF), which would be parsed each second
+ * and then forgotten: most of it, where the agent is of a version without ?brief=yes. Members that are null
+ * go, too; whoever reads takes a missing member for null.
  */
 #pragma once
 

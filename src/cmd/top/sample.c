@@ -151,7 +151,7 @@ static void sample_node(struct sampler *sampler, struct sample *sample)
 	int r;
 
 	strbuf_init(&text, 0);
-	r = snapshot_client_get(sampler->client, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text);
+	r = snapshot_client_get(sampler->client, JSON_GPUS | JSON_PROCESSES | JSON_NODE | JSON_BRIEF, &text);
 	failure = snapshot_client_failure(sampler->client);
 	if (r == 0)
 		r = text.failed ? -ENOMEM : decode(sample, text.data, text.len);
@@ -169,9 +169,9 @@ static void sample_node(struct sampler *sampler, struct sample *sample)
 const char *page_path(enum page page)
 {
 	static const char *const paths[PAGES] = {
-		[PAGE_NODE] = "/api/v1/snapshot",     [PAGE_TRACE] = "/api/v1/trace",
-		[PAGE_KERNELS] = "/api/v1/kernels",   [PAGE_EVENTS] = "/api/v1/events",
-		[PAGE_FINDINGS] = "/api/v1/findings", [PAGE_STACKS] = "/api/v1/stacks",
+		[PAGE_NODE] = "/api/v1/snapshot?brief=yes", [PAGE_TRACE] = "/api/v1/trace",
+		[PAGE_KERNELS] = "/api/v1/kernels",         [PAGE_EVENTS] = "/api/v1/events",
+		[PAGE_FINDINGS] = "/api/v1/findings",       [PAGE_STACKS] = "/api/v1/stacks",
 	};
 
 	return paths[page];

@@ -14,7 +14,7 @@
  *   past.h     earlier samples, to go back to
  *   growth.h   how fast sums grow
  *   hosts.h    other machines' agents
- *   prune.h    what is left out of an agent's document before it is parsed
+ *   prune.h    what is left out of an agent's document before it is parsed, if the agent has not left it out
  *
  * Every number is a member of a page, or is taken from the snapshot that a page was decoded to, as `gpus` and
  * `ps` do: it is the same as in JSON.

@@ -29,6 +29,36 @@ static void read_node(struct sample *sample, struct snapshot *s, bool whole)
 	strbuf_done(&kept);
 }
 
+/* An agent that is asked for less leaves out what would be left out of its whole answer. */
+static void less_is_what_pruning_leaves(_unused_ void **state)
+{
+	static const char *const fixtures[] = { "small", "traced", "full", "empty" };
+	const unsigned sections = JSON_GPUS | JSON_PROCESSES | JSON_NODE;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixtures); i++) {
+		struct snapshot *s = node_of(fixtures[i]);
+		struct strbuf whole, brief, pruned;
+		json_t *a, *b;
+
+		strbuf_init(&whole, 0);
+		strbuf_init(&brief, 0);
+		strbuf_init(&pruned, 0);
+		assert_int_equal(view_json_text(s, sections, &whole), 0);
+		assert_int_equal(view_json_text(s, sections | JSON_BRIEF, &brief), 0);
+		prune(whole.data, whole.len, &pruned);
+		a = json_loadb(brief.data, brief.len, 0, NULL);
+		b = json_loadb(pruned.data, pruned.len, 0, NULL);
+		assert_non_null(a);
+		assert_true(json_equal(a, b));
+		json_decref(a);
+		json_decref(b);
+		strbuf_done(&whole);
+		strbuf_done(&brief);
+		strbuf_done(&pruned);
+		fixture_free(s);
+	}
+}
+
 /* All columns of all rows, spare ones too. */
 static void add_cells(struct strbuf *out)
 {
@@ -147,6 +177,7 @@ static void rates_are_shown(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(less_is_what_pruning_leaves),
 		cmocka_unit_test(nothing_that_is_shown_is_left_out),
 		cmocka_unit_test(rates_are_shown),
 	};
