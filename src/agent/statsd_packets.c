@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "view/number.h"
 
@@ -34,12 +35,17 @@ void statsd_packets_done(struct statsd_packets *packets)
 
 /* ---- counters ---- */
 
+/* A GPU's number changes when another is lost; its UUID does not. */
 static uint64_t counter_key(struct statsd_packets *packets, const struct statsd_value *value)
 {
+	const char *number = strstr(value->tags, "gpu:"), *end = number ? strchr(number, ',') : NULL;
+	bool has_number = end && (number == value->tags || number[-1] == ',') && strstr(end, ",uuid:");
+
 	strbuf_reset(&packets->line);
 	strbuf_adds(&packets->line, value->name);
 	strbuf_addc(&packets->line, '|');
-	strbuf_adds(&packets->line, value->tags);
+	strbuf_add(&packets->line, value->tags, has_number ? (size_t)(number - value->tags) : 0);
+	strbuf_adds(&packets->line, has_number ? end : value->tags);
 	return hash_bytes_secret(packets->line.data, packets->line.len);
 }
 

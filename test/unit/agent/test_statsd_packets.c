@@ -107,6 +107,18 @@ static void one_that_was_away_is_remembered_for_a_while(_unused_ void **state)
 	round_is(STATSD_ABSENT_NS + 12, "");
 }
 
+static void a_gpu_of_another_number_is_the_same(_unused_ void **state)
+{
+	counter("gpu:2,uuid:b", 10, 0);
+	counter("gpu:2", 10, 0);
+	round_is(10, "");
+	counter("gpu:1,uuid:b", 12, 0);
+	counter("gpu:1", 12, 0);
+	round_is(20, "c:2|c|#gpu:1,uuid:b\n=");
+	counter("gpu:2,uuid:b", 13, 0);
+	round_is(30, "c:1|c|#gpu:2,uuid:b\n=");
+}
+
 static void one_that_began_since_is_whole(_unused_ void **state)
 {
 	counter("old", 5, 3);
@@ -135,6 +147,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_fits_no_datagram_is_counted, begin, end),
 		cmocka_unit_test_setup_teardown(counters_are_sent_as_increases, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_was_away_is_remembered_for_a_while, begin, end),
+		cmocka_unit_test_setup_teardown(a_gpu_of_another_number_is_the_same, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_began_since_is_whole, begin, end),
 		cmocka_unit_test_setup_teardown(counters_have_a_limit, begin, end),
 	};
