@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A day in less than half an hour: the agent on an accelerated clock, faults of the simulated driver drawn at random, clients that come
-and go, reloads, and a full disk under its recording. Only the driver is not loaded anew, since its counters would begin at 0.
+and go, servers that are away or refuse what they are sent, reloads, and a full disk under its recording and its file for node_exporter.
+Only the driver is not loaded anew, since its counters would begin at 0.
 
     PYTHONPATH=test:. test/soak/day.py BUILD_DIR SOURCE_DIR [HOURS [SEED]]
 
-Memory, descriptors and threads stay flat, no counter falls, and at the end energy and ECC errors of every GPU are what the driver says. The clock
-is fast_clock.c's, in the agent and in what it starts. As root, the recording lies on a file system of its own that becomes full; else on
-one that does not. Prints a line every ten seconds and, last, "N passed, N failed".
+Memory, descriptors and threads stay flat, no counter falls, and at the end energy and ECC errors of every GPU are what the driver says, and
+what was sent adds up. The clock is fast_clock.c's, in the agent and in what it starts. As root, the recording lies on a file system of its own
+that becomes full; else on one that does not. Prints a line every ten seconds and, last, "N passed, N failed".
 """
 import contextlib
 import datetime
@@ -24,6 +25,7 @@ import time
 
 import verdicts
 from lib import atop
+from outputs import Outputs
 from lib.e2e import BUILD, SIMULATED, Agent, children, wait_for
 
 FAST_CLOCK = f"{BUILD}/test/soak/fast_clock.so"
@@ -205,13 +207,17 @@ class Disk:
         if self.mounted:
             subprocess.run(["umount", "-l", self.folder], check=True)
 
+    def empty(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self.folder}/rest")
+
     def toggle(self):
         """Full, if it was not."""
         path = f"{self.folder}/rest"
         if not self.mounted:
             return
         if os.path.exists(path):
-            os.unlink(path)
+            self.empty()
             return
         self.fills += 1
         with contextlib.suppress(OSError), open(path, "wb", buffering=0) as f:
@@ -231,7 +237,7 @@ def settle(agent):
     wait_for(fresh, "every GPU to be read again")
 
 
-def live(agent, draw, seconds, disk, counters):
+def live(agent, draw, seconds, disk, counters, outputs):
     """(samples, how often each thing was done)"""
     clients, samples, done = Clients(agent, draw), [], {"faults": 0, "reloads": 0}
     end, due = time.monotonic() + seconds, time.monotonic() + SAMPLE_S
@@ -245,6 +251,8 @@ def live(agent, draw, seconds, disk, counters):
             done["reloads"] += 1
         elif what < 0.19:
             disk.toggle()
+        elif what < 0.2:
+            outputs.act(draw)
         else:
             clients.act()
         if time.monotonic() >= due:
@@ -255,13 +263,14 @@ def live(agent, draw, seconds, disk, counters):
         time.sleep(1 / ACTS_A_SECOND)
     for s in clients.open:
         s.close()
-    return samples, dict(done, asked=clients.asked, refused=clients.refused, disk_full=disk.fills)
+    return samples, dict(done, asked=clients.asked, refused=clients.refused, disk_full=disk.fills, servers_changed=outputs.changes)
 
 
-def judge(samples, counters, wrong, alive):
+def judge(samples, counters, wrong, astray, alive):
     rows = [("the agent lived", alive, "yes" if alive else "no"),
             ("no counter fell", not counters.fallen, f"{len(counters.seen)} series{''.join('; ' + text for text in counters.fallen[:5])}"),
-            ("counters are exact at the end", not wrong, "; ".join(wrong) or f"{2 * GPUS} of {2 * GPUS}")]
+            ("counters are exact at the end", not wrong, "; ".join(wrong) or f"{2 * GPUS} of {2 * GPUS}"),
+            ("what was sent adds up", not astray, "; ".join(astray) or "remote write, OTLP, StatsD, textfile")]
     return rows + list(verdicts.flat_rows(samples, FLAT))
 
 
@@ -271,14 +280,17 @@ def main():
     print(f"{hours:g} hours at {RATE} times their speed; seed {seed}", flush=True)
     env = {"LD_PRELOAD": FAST_CLOCK, "FAST_CLOCK_RATE": str(RATE), "FAST_CLOCK_SINCE": str(time.monotonic_ns())}
     counters = Counters()
-    with tempfile.TemporaryDirectory(prefix="gpusonde-soak-") as tmp, Disk(f"{tmp}/recording") as disk, \
-            Agent("--recording-path", f"{disk.folder}/day", "--recording-size", "16MiB", scenario=SCENARIO, tmp=tmp, **env) as agent:
-        samples, done = live(agent, random.Random(seed), hours * 3600 / RATE, disk, counters)
+    with tempfile.TemporaryDirectory(prefix="gpusonde-soak-") as tmp, Disk(f"{tmp}/recording") as disk, Outputs(disk.folder) as outputs, \
+            Agent("--recording-path", f"{disk.folder}/day", "--recording-size", "16MiB", *outputs.flags(), scenario=SCENARIO, tmp=tmp, **env) as agent:
+        samples, done = live(agent, random.Random(seed), hours * 3600 / RATE, disk, counters, outputs)
         print(", ".join(f"{k} {v}" for k, v in done.items()))
+        disk.empty()
         settle(agent)
+        outputs.settle(agent)
         wrong = exact(agent)
+        astray = outputs.wrong(agent)
         counters.look(agent.metrics())
-        rows = judge(samples, counters, wrong, agent.process.poll() is None) if len(samples) >= 8 else \
+        rows = judge(samples, counters, wrong, astray, agent.process.poll() is None) if len(samples) >= 8 else \
             [("at least two hours", False, f"{len(samples)} samples")]
     return verdicts.tell(rows)
 
