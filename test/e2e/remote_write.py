@@ -92,7 +92,7 @@ def test_1_0_has_the_series_of_the_page():
         assert max(len(r.samples) for r in receiver.requests) <= 500
         receiver.check()
         wait_for(lambda: figure(agent, "up") == 1, "gpusonde_push_up 1")
-        equal(agent.get("/control/status", unix=True).json()["push"], {"push": "off", "remote_write": "", "otlp": "off"})
+        equal(agent.get("/control/status", unix=True).json()["push"], {"push": "off", "remote_write": "", "otlp": "off", "otlp_logs": "off"})
         contains(agent.cli("doctor").stdout, "the server takes what is pushed")
         newest = alive(max(receiver.pages().items())[1])
         _, status = agent.stop()
