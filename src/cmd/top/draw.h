@@ -21,7 +21,6 @@ void draw_topology(const struct top *top, struct canvas *canvas, int row, int ro
 void draw_machine(const struct top *top, struct canvas *canvas, int row, int rows);
 void draw_process(struct top *top, struct canvas *canvas, int row, int rows);
 void draw_finding(struct top *top, struct canvas *canvas, int row, int rows);
-void draw_help(struct canvas *canvas, int row, int rows);
 /* Columns or signals to choose from. */
 void draw_columns(const struct top *top, struct canvas *canvas, int row, int rows);
 void draw_signals(const struct top *top, struct canvas *canvas, int row, int rows);

@@ -170,12 +170,13 @@ static void draw_names(const struct top *top, const struct sample *shown, struct
 		draw_driver(shown->snapshot, canvas, row, at, room);
 }
 
-/* Names before figures; what is not known of any GPU is left out. */
+/* Names before figures; what is not known of any GPU is left out, and so is what there is no room for. */
 static int draw_total(struct canvas *canvas, int row, int at, const char *name, const char *text)
 {
+	if (at + canvas_width(name) + 1 + canvas_width(text) > canvas->columns)
+		return at;
 	at += canvas_textf(canvas, row, at, canvas->columns - at, ROLE_DIM, "%s ", name);
-	at += canvas_textf(canvas, row, at, canvas->columns - at, ROLE_TEXT, "%s   ", text);
-	return at;
+	return at + canvas_text(canvas, row, at, canvas->columns - at, ROLE_TEXT, text) + 3;
 }
 
 static void draw_totals(const struct sample *shown, struct canvas *canvas, int row)

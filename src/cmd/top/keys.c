@@ -11,6 +11,7 @@
 #include "cmd/top/alert.h"
 #include "cmd/top/draw.h"
 #include "cmd/top/finding.h"
+#include "cmd/top/lines.h"
 #include "cmd/top/signals.h"
 
 /* ---- tabs and rows ---- */
@@ -23,6 +24,7 @@ static void key_quit(struct top *top)
 static void key_help(struct top *top)
 {
 	top->mode = MODE_HELP;
+	top->process_scroll = 0;
 }
 
 static void show_tab(struct top *top, enum tab tab)
@@ -54,7 +56,7 @@ static void key_hosts(struct top *top)
 /* Lines that scroll, in place of rows. */
 static bool has_lines(const struct top *top)
 {
-	return top->mode == MODE_PROCESS || top->mode == MODE_FINDING;
+	return top->mode == MODE_PROCESS || top->mode == MODE_FINDING || top->mode == MODE_HELP;
 }
 
 static void select_row(struct top *top, int row)
@@ -109,7 +111,7 @@ static void key_first(struct top *top)
 
 static void key_last(struct top *top)
 {
-	select_row(top, (int)top->rows.n - 1);
+	select_row(top, has_lines(top) ? (int)LINES_MAX : (int)top->rows.n - 1);
 }
 
 /* ---- a process ---- */
@@ -675,6 +677,21 @@ static void take_key(struct top *top, uint32_t key)
 		}
 }
 
+/* What moves through it stays there. */
+static void take_help_key(struct top *top, uint32_t key)
+{
+	static const uint32_t moves[] = { KEY_CODE_UP,        KEY_CODE_DOWN, KEY_CODE_PAGE_UP,
+					  KEY_CODE_PAGE_DOWN, KEY_CODE_HOME, KEY_CODE_END };
+
+	for (size_t i = 0; i < ARRAY_SIZE(moves); i++)
+		if (key == moves[i] && top->help_scrolls) {
+			take_key(top, key);
+			return;
+		}
+	top->mode = MODE_TABLE;
+	top->process_scroll = 0;
+}
+
 /* Sorts by it; by what it is sorted by already, the other way round. */
 static void click_title(struct top *top, unsigned column)
 {
@@ -732,7 +749,7 @@ void keys_take(struct top *top, const struct event *event, int columns)
 	else if (top->prompt != PROMPT_NONE)
 		take_typed(top, event->key);
 	else if (top->mode == MODE_HELP)
-		top->mode = MODE_TABLE;
+		take_help_key(top, event->key);
 	else if (top->mode == MODE_COLUMNS)
 		take_column_key(top, event->key);
 	else if (top->mode == MODE_SIGNALS)

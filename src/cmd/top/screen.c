@@ -6,36 +6,29 @@
 
 #include "cmd/top/draw.h"
 #include "cmd/top/keys.h"
+#include "cmd/top/lines.h"
 #include "cmd/top/signals.h"
 #include "view/groups.h"
 
 enum { NAME_WIDTH = 12, LEAST_TABLE = 5, SOME_PROCESSES = 4 };
 
-void draw_help(struct canvas *canvas, int row, int rows)
+/* Whole sentences: what does not fit scrolls. */
+static void draw_help(struct top *top, struct canvas *canvas, int row, int rows)
 {
-	int half = (canvas->columns - 2) / 2, at = 0;
-	/* Two columns where one does not have the room. */
-	bool two = false;
-	int lines = 0;
+	static struct lines lines; /* of the only screen; too large for the stack */
+	char titles[LINE_TEXT * 2] = "";
+	size_t used = 0;
 
+	lines.n = 0;
 	for (unsigned i = 0; i < key_table_n; i++)
-		lines += key_table[i].help[0] != '\0';
-	two = lines > rows - 2;
-	for (unsigned i = 0; i < key_table_n; i++) {
-		const struct key_description *key = &key_table[i];
-		int per = two ? (lines + 1) / 2 : lines, column, width;
-
-		if (!key->help[0])
-			continue;
-		column = two && at >= per ? half + 2 : 0;
-		width = two ? half : canvas->columns;
-		if (at % per < rows - 1) {
-			canvas_text(canvas, row + at % per, column, NAME_WIDTH - 2, ROLE_ACCENT, key->name);
-			canvas_text(canvas, row + at % per, column + NAME_WIDTH, width - NAME_WIDTH,
-				    ROLE_TEXT, key->help);
-		}
-		at++;
-	}
+		if (key_table[i].help[0])
+			say_wrapped(&lines, ROLE_TEXT, canvas->columns, key_table[i].name, key_table[i].help);
+	for (unsigned i = 0; i < top_tabs(top) && used < sizeof(titles); i++)
+		used += (size_t)snprintf(titles + used, sizeof(titles) - used, "%s%c %s", i > 0 ? ", " : "",
+					 tabs[i].key, tabs[i].title);
+	say_wrapped(&lines, ROLE_TEXT, canvas->columns, "Tabs", titles);
+	top->help_scrolls = lines.n > rows;
+	draw_lines(top, canvas, row, rows, &lines);
 }
 
 void draw_columns(const struct top *top, struct canvas *canvas, int row, int rows)
@@ -105,7 +98,7 @@ static void view_text(const struct top *top, char *text, size_t size)
 	if (top->rows_tab == TAB_OWNERS && used < size)
 		snprintf(text + used, size - used, "by %s ", group_by_name(top->owners_by));
 	else if (processes && top->by != GROUP_NONE && used < size)
-		snprintf(text + used, size - used, "by %s ", group_by_name(top->by));
+		snprintf(text + used, size - used, "by %s, o closes and opens  ", group_by_name(top->by));
 }
 
 void draw_status(const struct top *top, struct canvas *canvas)
@@ -133,7 +126,7 @@ void draw_status(const struct top *top, struct canvas *canvas)
 	at += canvas_text(
 		canvas, row, at, canvas->columns - at, ROLE_DIM,
 		top->mode == MODE_HELP ?
-			"any key: back" :
+			(top->help_scrolls ? "any key: back  Up Down: more of it" : "any key: back") :
 		top->mode == MODE_PROCESS ?
 			"Esc back  Enter findings  s stacks  k signal  t timeline  w scale  Space freeze" :
 		top->mode == MODE_FINDING ?
@@ -193,7 +186,7 @@ void draw_screen(struct top *top, struct canvas *canvas)
 		draw_finding(top, canvas, row, rows);
 		break;
 	case MODE_HELP:
-		draw_help(canvas, row, rows + 1);
+		draw_help(top, canvas, row, rows);
 		break;
 	case MODE_COLUMNS:
 		draw_columns(top, canvas, row, rows + 1);

@@ -71,7 +71,8 @@ struct top {
 	char message[MESSAGE_TEXT];
 	int list_selected; /* of columns or signals */
 	struct chosen_process process;
-	int process_scroll; /* of its screen, and of a finding's */
+	int process_scroll; /* of its screen, of a finding's and of the help */
+	bool help_scrolls; /* there is more of it than is seen */
 	bool stacks; /* of it, in place of its figures */
 	uint64_t finding; /* row_id() of the one that is shown */
 	enum mode before_finding; /* what Esc goes back to */

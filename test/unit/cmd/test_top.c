@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/process_id.h"
 #include "base/text.h"
+#include "cmd/top/lines.h"
 #include "cmd/top/settings.h"
 #include "cmd/top_screen.h"
 
@@ -550,6 +551,40 @@ static void every_key_everywhere(_unused_ void **state)
 		}
 }
 
+/* On the smallest screen all of it can be read, in whole sentences. */
+static void help_scrolls(_unused_ void **state)
+{
+	char words[LINE_TEXT];
+
+	begin("full");
+	draw(60, 16);
+	press('h');
+	assert_non_null(strstr(draw(60, 16), "any key: back  Up Down"));
+	for (unsigned i = 0; i < key_table_n; i++) {
+		bool seen = !key_table[i].help[0];
+
+		/* How it begins, up to where the line may end. */
+		snprintf(words, sizeof(words), "%-13s%.20s", key_table[i].name, key_table[i].help);
+		press(KEY_CODE_HOME);
+		for (int k = 0; k < 100 && !seen; k++) {
+			seen = strstr(draw(60, 16), words);
+			press(KEY_CODE_DOWN);
+		}
+		if (!seen)
+			fail_msg("the help lacks: %s", words);
+	}
+	press(KEY_CODE_END);
+	assert_non_null(strstr(draw(60, 16), "m Host"));
+	assert_int_equal(top.mode, MODE_HELP);
+	press('x');
+	assert_int_equal(top.mode, MODE_TABLE);
+	press('h');
+	draw(200, 60);
+	press(KEY_CODE_DOWN);
+	assert_int_equal(top.mode, MODE_TABLE);
+	end();
+}
+
 static void the_manual_lists_every_key(_unused_ void **state)
 {
 	_cleanup_free_ char *text = malloc(FILE_BYTES);
@@ -585,6 +620,7 @@ int main(void)
 		cmocka_unit_test(several_machines),
 		cmocka_unit_test(the_picture),
 		cmocka_unit_test(every_key_everywhere),
+		cmocka_unit_test(help_scrolls),
 		cmocka_unit_test(the_manual_lists_every_key),
 	};
 
