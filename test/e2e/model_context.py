@@ -7,11 +7,23 @@ import os
 import subprocess
 import tempfile
 
-from lib.e2e import GPUSONDE, PATIENCE_S, Agent, Skip, command, contains, environment, equal, run, wait_for
+from lib import fetch
+from lib.e2e import BUILD, GPUSONDE, PATIENCE_S, Agent, Skip, command, contains, environment, equal, run, wait_for
 
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"
 META = "io.modelcontextprotocol/"
+
+
+def well_formed(message):
+    """As each version of the protocol's schema has an answer; whose request's id could not be read has none, which those before 2025-11-25 do not know."""
+    for one in message if isinstance(message, list) else [message]:
+        assert one["jsonrpc"] == "2.0" and isinstance(one.get("id", 0), (str, int)), one
+        if "error" in one:
+            assert set(one) <= {"jsonrpc", "id", "error"} and isinstance(one["error"]["code"], int) and isinstance(one["error"]["message"], str), one
+        else:
+            assert set(one) == {"jsonrpc", "id", "result"} and isinstance(one["result"], dict), one
+    return message
 
 
 class Server:
@@ -31,7 +43,7 @@ class Server:
     def line(self, text):
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        return well_formed(json.loads(self.process.stdout.readline()))
 
     def say(self, **message):
         return self.line(json.dumps(dict(message, jsonrpc="2.0")))
@@ -66,6 +78,64 @@ def test_requests_that_name_their_version():
         equal(server.ask("tools/list"), {"tools": tools["tools"]}, "the same tools after a handshake")
         error = server.ask("tools/list", _meta={META + "protocolVersion": "2099-01-01"})
         equal((error["code"], error["data"]), (-32022, {"supported": [*HANDSHAKES, STATELESS], "requested": "2099-01-01"}))
+
+
+def schema_of(version):
+    """A function that says what is wrong in a message by a definition of the protocol's own schema."""
+    try:
+        import jsonschema
+    except ImportError:
+        raise Skip("the package jsonschema is not installed: messages were checked by the test's own rules alone") from None
+    try:
+        path, = fetch.get(f"mcp-schema-{version}", f"{BUILD}/real").values()
+    except fetch.Unavailable as why:
+        raise Skip(f"{why}; messages were checked by the test's own rules alone") from None
+    with open(path, encoding="utf-8") as f:
+        schema = json.load(f)
+    where = "$defs" if "$defs" in schema else "definitions"
+    return lambda name, value: [f"{version} {name} {e.json_path}: {e.message}" for e in
+                                jsonschema.validators.validator_for(schema)({"$schema": schema["$schema"], "$ref": f"#/{where}/{name}", where: schema[where]}).iter_errors(value)]
+
+
+def answers_by_name(server, version):
+    """(the name of its definition, an answer) of every kind that there is."""
+    meta = {} if version != STATELESS else {"_meta": {META + "protocolVersion": version, META + "clientInfo": {"name": "test", "version": "0"}, META + "clientCapabilities": {}}}
+    if meta:
+        yield "DiscoverResult", server.ask("server/discover", **meta)
+    else:
+        yield "InitializeResult", server.ask("initialize", protocolVersion=version, capabilities={}, clientInfo={"name": "test", "version": "0"})
+        yield "EmptyResult", server.ask("ping")
+    yield "ListToolsResult", server.ask("tools/list", **meta)
+    for arguments in ({"columns": "gpu,name"}, {"nonsense": 1}):
+        yield "CallToolResult", server.ask("tools/call", name="gpus", arguments=arguments, **meta)
+    old = version < "2025-11-25"
+    result, error = ("JSONRPCResponse", "JSONRPCError") if old else ("JSONRPCResultResponse", "JSONRPCErrorResponse")
+    yield result, server.say(id="a", method="tools/list", params=meta)
+    yield error, server.say(id=1, method="nothing", params=meta)
+    yield error, server.say(id=1, method="tools/call", params={"name": "rm", **meta})
+    if not old: # before, no answer without an id was foreseen, nor one with null
+        yield error, server.line("x")
+        yield error, server.line("[]")
+
+
+def test_answers_are_as_the_protocols_schema_has_them():
+    with Agent() as agent:
+        for version in (*HANDSHAKES, STATELESS):
+            wrong = schema_of(version)
+            assert wrong("ListToolsResult", {"tools": 1}), "a schema that finds nothing"
+            with Server("--socket", agent.socket) as server:
+                equal([fault for name, answer in answers_by_name(server, version) for fault in wrong(name, answer)], [])
+
+
+def test_what_cannot_be_ended_early_is_answered():
+    """A request is answered before the next message is read: one that is cancelled has been, and notifications of any kind have no answer."""
+    with Server("--socket", "none") as server:
+        cancelled = json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": "no need"}})
+        progress = json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": 5})
+        equal(server.line(f"{cancelled}\n{progress}\n" + '{"jsonrpc":"2.0","id":2,"method":"ping","params":{"_meta":7}}')["id"], 2)
+        # With another version in every request: each is answered by its own.
+        for version, code in ((STATELESS, None), ("2025-11-25", -32022), (5, None), (None, None)):
+            equal(server.ask("tools/list", _meta={META + "protocolVersion": version}).get("code"), code, version)
 
 
 def test_tools_are_the_commands():

@@ -359,6 +359,10 @@ THINGS.update({f"python-{version}": (get_python, version) for version in ("3.14"
 THINGS.update({f"python-{version}t": (get_free_threaded, version, suite) for version, suite in (("3.13", "trixie"), ("3.14", "sid"))})
 # NVIDIA's board of the exporter (12239 at Grafana), as of its release 4.8.2.
 THINGS["dcgm-board"] = (get_file, "https://raw.githubusercontent.com/NVIDIA/dcgm-exporter/d5e5f510a1b6b393f39a43293ccd9dc985defc79/grafana/dcgm-exporter-dashboard.json")
+# The schemas of the Model Context Protocol's messages, by its versions, as they are since that of August 2026.
+THINGS.update({f"mcp-schema-{version}": (get_file, "https://raw.githubusercontent.com/modelcontextprotocol/modelcontextprotocol/"
+                                         f"b0f60ba5409db7a6582440a7b473cc0398890f15/schema/{version}/schema.json")
+               for version in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")})
 # The rules of accessibility as axe-core has them (4.12.1), for the web page; a script that runs in a browser.
 THINGS["axe"] = (get_from_wheel, "axe-playwright-python==0.1.8", r"/axe\.min\.js$")
 THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")

@@ -109,8 +109,9 @@ static const struct {
 
 json_t *mcp_error_answer(const json_t *id, enum mcp_error code, const char *text)
 {
-	return json_pack("{s:s, s:O?, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id ? (json_t *)id : json_null(),
-			 "error", "code", (int)code, "message", text);
+	/* Where none could be read there is none: the protocol's schema has no null, as JSON-RPC has. */
+	return json_pack("{s:s, s:O*, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", (json_t *)id, "error", "code",
+			 (int)code, "message", text);
 }
 
 static json_t *unsupported(const struct request *request, const char *version)

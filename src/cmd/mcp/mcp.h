@@ -23,7 +23,7 @@ enum mcp_error {
 
 /* The answer to one message; NULL: it needs none, or there is no memory. */
 json_t *mcp_answer(const json_t *message);
-/* The answer to what is no message. */
+/* The answer to what is no message, or cannot be answered. @id: the request's; NULL: it could not be read. */
 json_t *mcp_error_answer(const json_t *id, enum mcp_error code, const char *text);
 
 /* The list for tools/list. NULL: no memory. */
