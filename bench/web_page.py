@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The web page: what twenty viewers cost the agent, and the longest piece of work of a browser that shows 64 GPUs and 5,000 processes (Long Tasks API)."""
+"""The web page: what twenty viewers cost the agent, and the longest piece of work of a browser that shows 64 GPUs and 5,000 processes (tasks of the page's
+thread, by Chromium's tracing, from the page's first byte on): by the clock, and the processor time of it, to which other work of the machine adds nothing."""
 import os
 import shutil
 import socket
@@ -20,8 +21,7 @@ VIEWERS = 20
 START_S = 10 # what only a start takes has gone then
 TICK = os.sysconf("SC_CLK_TCK")
 LONG_MS = 50
-OBSERVE = f"""globalThis.long = [];
-new PerformanceObserver(l => long.push(...l.getEntries().map(e => e.duration))).observe({{ type: 'longtask', buffered: true }}); null"""
+CATEGORIES = "toplevel,devtools.timeline"
 VIEWS = {"GPUs": "", "charts": "#charts", "processes, sorted and searched": "#processes?q=python&sort=-sm", "topology": "#topology"}
 
 
@@ -79,11 +79,20 @@ def viewers_cost():
 
 
 def longest(browser, url):
-    with browser.open(url, 1920, 1080) as page:
+    """Of the tasks of the thread that runs the page's scripts: by the clock, and in processor time, in ms."""
+    with browser.open("about:blank", 1920, 1080) as page:
+        browser.events.clear()
+        browser.send("Tracing.start", categories=CATEGORIES, transferMode="ReportEvents")
+        page.go(url)
         page.wait("globalThis.gpusonde?.data.received > 3")
-        page.ask(OBSERVE)
         time.sleep(SECONDS)
-        return page.ask("Math.max(0, ...long)")
+        browser.send("Tracing.end")
+        while not any(event["method"] == "Tracing.tracingComplete" for event in browser.events):
+            browser.receive()
+    events = [e for event in browser.events if event["method"] == "Tracing.dataCollected" for e in event["params"]["value"] if e.get("dur")]
+    threads = {(e["pid"], e["tid"]) for e in events if e["name"] == "FunctionCall"}
+    tasks = [e for e in events if (e["pid"], e["tid"]) in threads and e["name"].endswith("RunTask")]
+    return max(e["dur"] for e in tasks) / 1000, max(e.get("tdur", 0) for e in tasks) / 1000
 
 
 def first_in_line():
@@ -105,5 +114,7 @@ def run():
         return
     with Agent() as one, BigNode(one) as node, first_in_line() as browser:
         for name, view in VIEWS.items():
-            yield Row(f"{GPUS} GPUs, {PROCESSES} processes, {name}: longest piece of work in {SECONDS} s, ms (0: none of {LONG_MS})",
-                      longest(browser, node.url + view), "{:.0f}", at_most=LONG_MS)
+            clock, processor = longest(browser, node.url + view)
+            what = f"{GPUS} GPUs, {PROCESSES} processes, {name}: longest piece of work in {SECONDS} s"
+            yield Row(f"{what}, ms of processor time", processor, "{:.0f}", at_most=LONG_MS)
+            yield Row(f"{what}, ms by the clock", clock, "{:.0f}")

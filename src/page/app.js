@@ -2,6 +2,7 @@
 /* Starts the page: header, tabs, the view that the address's hash names. */
 import { Data } from "./data.js";
 import { byId, el, setClass, setText } from "./dom.js";
+import { NONE, bytes, fixed, known, percent } from "./format.js";
 import { History } from "./history.js";
 import { Moment } from "./moment.js";
 import { load } from "./recorded.js";
@@ -190,6 +191,7 @@ export class App {
         document.title = `${gpus.replay ? "REPLAY " : ""}${gpus.simulated ? "SIMULATED " : ""}${node.hostname ?? ""} · gpusonde`;
         facts(byId("facts"), [
             ["GPUs", models(gpus.gpus)],
+            ...totals(gpus.gpus),
             ["Driver", node.driver_version ?? "-"],
             ["CUDA", node.cuda_version ?? "-"],
             ["State", node.reason ?? worst(gpus.gpus)],
@@ -252,6 +254,25 @@ function models(gpus) {
     for (const gpu of gpus)
         counts.set(gpu.name, (counts.get(gpu.name) ?? 0) + 1);
     return [...counts].map(([name, n]) => `${n} × ${name.replace(/^NVIDIA /, "")}`).join(", ") || "none";
+}
+
+/**
+ * Of all GPUs that are there and not stale, as far as each figure is known of them; "(7 of 8 GPUs)": not of all.
+ * @param {any[]} gpus
+ * @returns {[string, string][]}
+ */
+function totals(gpus) {
+    const values = (/** @type {(gpu: any) => unknown} */ of) => gpus.filter((gpu) => gpu.present && !gpu.stale).map(of).filter(known);
+    const said = (/** @type {number[]} */ list, /** @type {(list: number[]) => string} */ write) =>
+        list.length ? write(list) + (list.length < gpus.length ? ` (${list.length} of ${gpus.length} GPUs)` : "") : NONE;
+    const sum = (/** @type {number[]} */ list) => list.reduce((a, b) => a + b, 0);
+    const memory = gpus.filter((gpu) => gpu.present && !gpu.stale && known(gpu.memory_used_bytes) && known(gpu.memory_total_bytes));
+    return [
+        ["Utilization", said(values((gpu) => gpu.utilization_ratio?.gpu), (list) => percent(sum(list) / list.length))],
+        ["Memory", said(memory.map((gpu) => gpu.memory_used_bytes), (list) => `${bytes(sum(list))} of ${bytes(sum(memory.map((gpu) => gpu.memory_total_bytes)))}`)],
+        ["Power", said(values((gpu) => gpu.power_watts), (list) => `${fixed(sum(list), 0)} W`)],
+        ["Hottest", said(values((gpu) => gpu.temperature_celsius), (list) => `${fixed(Math.max(...list), 0)} °C`)],
+    ];
 }
 
 /**

@@ -102,6 +102,7 @@ export class Chart {
         let open = false;
         c.strokeStyle = colour;
         c.lineWidth = Math.max(1.5, devicePixelRatio);
+        c.lineCap = "round";
         c.beginPath();
         for (let n = history.first; n < history.n; n++) {
             const value = values[n % MOMENTS] ?? NaN, time = history.time(n);
@@ -109,10 +110,9 @@ export class Chart {
                 open = false;
                 continue;
             }
-            if (open)
-                c.lineTo(x(time), y(value));
-            else
+            if (!open)
                 c.moveTo(x(time), y(value));
+            c.lineTo(x(time), y(value)); // of a moment between two that are not known: a dot
             open = true;
         }
         c.stroke();

@@ -79,28 +79,61 @@ export function keyed(parent, items, key, make, update) {
 
 /** Longer than this, a piece of work waits for the next frame: nobody shall notice it. */
 const SLICE_MS = 8;
+/** And after so many items, since they are laid out and painted after it: that takes longer than their change. */
+const SLICE_ITEMS = 8;
 
 /**
- * Calls @work for each item, in pieces. A later call with the same @owner ends an earlier one.
+ * Calls @work for each item, in pieces. A later call with the same @owner takes the place of an earlier one, and begins with those that one has not come to.
  * @template T
- * @param {{running?: number}} owner
+ * @param {{running?: number, next?: number}} owner
  * @param {T[]} items
  * @param {(item: T, i: number) => void} work
  */
 export function inSlices(owner, items, work) {
-    let i = 0;
+    const first = owner.running === undefined ? 0 : owner.next ?? 0;
+    let done = 0;
     const go = () => {
         const end = performance.now() + SLICE_MS;
         owner.running = undefined;
-        for (; i < items.length; i++) {
-            if (performance.now() > end) {
+        for (let n = 0; done < items.length; done++, n++) {
+            owner.next = (first + done) % items.length;
+            if (n === SLICE_ITEMS || performance.now() > end) {
                 owner.running = requestAnimationFrame(go);
                 return;
             }
-            work(/** @type {T} */ (items[i]), i);
+            work(/** @type {T} */ (items[owner.next]), owner.next);
         }
     };
     if (owner.running !== undefined)
         cancelAnimationFrame(owner.running);
     go();
+}
+
+/**
+ * As keyed(), in pieces: of many items some come a few frames later.
+ * @template T
+ * @param {{running?: number, next?: number}} owner
+ * @param {Element} parent
+ * @param {T[]} items
+ * @param {(item: T) => string} key
+ * @param {(item: T) => HTMLElement} make
+ * @param {(element: HTMLElement, item: T) => void} update
+ */
+export function keyedInSlices(owner, parent, items, key, make, update) {
+    const wanted = new Set(items.map(key));
+    /** @type {Map<string, HTMLElement>} */
+    const elements = new Map();
+    for (const child of /** @type {HTMLElement[]} */ ([...parent.children]))
+        if (wanted.has(child.dataset.key ?? ""))
+            elements.set(child.dataset.key ?? "", child);
+        else
+            child.remove();
+    inSlices(owner, items, (item, i) => {
+        const name = key(item), element = elements.get(name) ?? make(item);
+        element.dataset.key = name;
+        elements.set(name, element);
+        update(element, item);
+        if (parent.children[i] !== element)
+            parent.insertBefore(element, parent.children[i] ?? null);
+    });
 }

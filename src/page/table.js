@@ -88,7 +88,7 @@ export class Table {
         this.body = el("tbody");
         this.table = el("table", {}, el("thead", {}, el("tr", {}, ...this.heads)), this.body);
         this.scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.label, onscroll: () => this.scrolled() }, this.table, this.none);
-        this.root = el("section", { class: "table" },
+        this.root = el("section", { class: options.columns.length > 2 ? "table" : "table narrow" },
             el("div", { class: "tools" }, el("h2", {}, options.label), this.search, ...options.tools ?? [], this.said),
             this.scroll);
         root.append(this.root);

@@ -96,6 +96,26 @@ def test_a_card_for_each_gpu_that_goes_on():
         equal(page.errors(), [])
 
 
+FACTS = "Object.fromEntries([...document.querySelectorAll('#facts div')].map(d => [...d.children].map(c => c.innerText)))"
+
+
+def test_totals_of_all_gpus_are_at_the_top():
+    """What a board begins with; and of how many GPUs, where a figure is not known of all: MIG GPUs have no utilization."""
+    with Agent(scenario="node-mig") as agent, open_page(agent) as page:
+        page.wait("document.querySelectorAll('.card').length === 3", "three cards")
+
+        def the_same():
+            facts, gpus = page.ask(f"[{FACTS}, gpusonde.data.get('gpus').gpus]")
+            watts, used, size = (sum(g[name] for g in gpus) for name in ("power_watts", "memory_used_bytes", "memory_total_bytes"))
+            busy = [g["utilization_ratio"]["gpu"] for g in gpus if g["utilization_ratio"]["gpu"] is not None]
+            return len(busy) == 1 and facts["Utilization"] == f"{100 * busy[0]:.0f} % (1 of 3 GPUs)" and facts["Power"] == f"{watts:.0f} W" and \
+                facts["Memory"] == f"{used / 2**30:.1f} GiB of {size / 2**30:.1f} GiB" and facts["Hottest"] == f"{max(g['temperature_celsius'] for g in gpus):.0f} \u00b0C"
+        wait_for(the_same, "sums of the very numbers of the cards")
+        page.ask("location.hash = '#charts?series=power'")
+        page.wait("/^0 to 700 W, \\d+:\\d+:\\d+ to /.test(document.querySelector('.scale')?.innerText)", "what the charts' scale is, and their time")
+        equal(page.errors(), [])
+
+
 def test_words_for_what_is_wrong():
     with Agent(scenario="sick") as agent, open_page(agent) as page:
         def states():
@@ -109,6 +129,22 @@ def test_words_for_what_is_wrong():
         # What is wrong is coloured, and not all the rest of its card.
         colours = "[...document.querySelectorAll('.card dd span:not([class]), .card dd span[class=\"\"]')].map(e => getComputedStyle(e).color)"
         equal(page.ask(f"new Set({colours}).size"), 1)
+        equal(page.errors(), [])
+
+
+def test_mig_instances_are_on_their_gpus_card():
+    """As the table has them: a row each, and their processes are the GPU's, too."""
+    with Agent(scenario="node-mig") as agent, open_page(agent) as page:
+        instances = "[...document.querySelectorAll('.card')].map(c => [...c.querySelectorAll('.instances li')].map(i => i.innerText.replace(/\\s+/g, ' ')))"
+        page.wait("document.querySelectorAll('.instances li').length === 6", "six instances")
+
+        def the_same():
+            rows = [re.split(r"\s{2,}", line.strip()) for line in agent.cli("gpus").stdout.split("\n") if re.match(r"\s+(\d|MIG)", line)]
+            counts = "[...document.querySelectorAll('.card > dl, .instances dl')].map(l => [...l.children].find(d => d.innerText.startsWith('Processes')).querySelector('span').innerText)"
+            return [row[-2] for row in rows] == page.ask(counts)
+        wait_for(the_same, "the page to count processes as the table does")
+        contains(page.ask(instances)[0][0], "MIG 3g.40gb gi 1 ci 0 ok")
+        equal(page.ask("document.querySelectorAll('.card')[2].querySelector('.instances').hidden"), True)
         equal(page.errors(), [])
 
 
@@ -356,6 +392,35 @@ def test_it_goes_on_after_the_agent_was_restarted():
         contains(page.text("#age"), "No answer for")
         with Agent(listen=listen, scenario="sick"):
             page.wait("document.querySelectorAll('.card').length !== 8 && document.querySelector('#age').className !== 'bad'", "the new agent's GPUs")
+
+
+# How many of the things of one kind a piece of work changes: an observer is called after each.
+PIECES = """globalThis.most = 0;
+new MutationObserver(records => {
+    const changed = new Set(records.flatMap(r => [r.target, ...r.addedNodes]).map(n => (n.nodeType === 1 ? n : n.parentElement)?.closest('.card, .chart, tr')).filter(Boolean));
+    most = Math.max(most, changed.size);
+}).observe(document.querySelector('#main'), { subtree: true, childList: true, characterData: true, attributes: true }); null"""
+WORK_OF_ONE_PIECE = 100 # rows in sight, and some around them; of cards and charts less
+
+
+def test_the_work_of_a_big_node_is_done_in_pieces():
+    """64 GPUs, 5,000 processes: bench/web_page.py measures how long they take. Here they are counted, since that no other program makes longer."""
+    with Agent() as agent, BigNode(agent) as node, browser_page(f"{node.url}#topology") as page:
+        page.wait("document.querySelectorAll('tbody tr').length === 64", "the first view")
+        page.ask(PIECES)
+        for view, selector, n, most in (("gpus", ".card", 64, 8), ("charts", ".chart b", 256, 8), ("processes?sort=pid", "tbody tr", 30, WORK_OF_ONE_PIECE)):
+            page.ask(f"location.hash = '#{view}'")
+            page.wait(f"document.querySelectorAll('{selector}').length >= {n}", view)
+            seen = page.ask("most = 0, gpusonde.data.received")
+            page.wait(f"gpusonde.data.received > {seen + 8} && most > 0", "it to go on")
+            assert page.ask("most") <= most, (view, page.ask("most"))
+        page.ask("location.hash = '#gpus'")
+        page.wait("document.querySelectorAll('.card').length === 64", "64 cards")
+        last = "document.querySelector('.card:last-child dl').checkVisibility({ contentVisibilityAuto: true })"
+        page.wait(f"!{last}", "cards out of sight not to be laid out")
+        page.ask("document.querySelector('.card:last-child').scrollIntoView()")
+        page.wait(f"{last} && document.querySelector('.card:last-child .index').innerText === 'GPU 63'", "the last card to come into sight")
+        equal(page.errors(), [])
 
 
 def test_a_big_node_has_elements_of_what_is_in_sight():

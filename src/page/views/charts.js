@@ -37,6 +37,8 @@ class Charts {
         /** @type {Set<Element>} */
         this.seen = new Set();
         this.layout = "";
+        /** @type {{series: number, scale: HTMLElement}[]} what the top of each scale is */
+        this.scales = [];
         this.observer = new IntersectionObserver((entries) => {
             for (const entry of entries)
                 this.seen[entry.isIntersecting ? "add" : "delete"](entry.target);
@@ -109,6 +111,7 @@ class Charts {
         this.charts.clear();
         this.seen.clear();
         this.grid.replaceChildren();
+        this.scales = [];
         SERIES.forEach((series, i) => {
             if (!ids.includes(series.id))
                 return;
@@ -117,7 +120,9 @@ class Charts {
                 this.charts.set(chart.root, chart);
                 this.observer.observe(chart.root);
             }
-            this.grid.append(el("section", { "aria-label": series.title }, el("h2", {}, series.title), el("div", { class: "charts" }, ...charts.map((c) => c.root))));
+            const scale = el("span", { class: "dim scale" });
+            this.scales.push({ series: i, scale });
+            this.grid.append(el("section", { "aria-label": series.title }, el("h2", {}, series.title, " ", scale), el("div", { class: "charts" }, ...charts.map((c) => c.root))));
         });
     }
 
@@ -127,7 +132,10 @@ class Charts {
             return;
         const from = Math.max(newest - minutes * 60000, Math.min(history.time(history.first), newest - 60000));
         const flags = (data.live("events")?.events ?? []).map((/** @type {any} */ e) => ({ time: Date.parse(e.time), xid: e.xid, uuid: e.uuid }));
-        setText(this.when, Number.isNaN(this.cursor) ? "now" : new Date(this.cursor).toLocaleTimeString([], { hour12: false }));
+        const clock = (/** @type {number} */ time) => new Date(time).toLocaleTimeString([], { hour12: false });
+        for (const { series, scale } of this.scales)
+            setText(scale, `0 to ${SERIES[series]?.text(history.most[series] || 1)}, ${clock(from)} to ${clock(newest)}`);
+        setText(this.when, Number.isNaN(this.cursor) ? "now" : clock(this.cursor));
         inSlices(this.drawing, [...this.seen], (element) => {
             const chart = this.charts.get(element);
             chart?.draw({ from, to: newest, cursor: this.cursor, flags: flags.filter((/** @type {any} */ f) => f.uuid === chart.uuid) });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A card for each GPU. */
-import { el, keyed, setClass, setText } from "../dom.js";
-import { NONE, bytes, fixed, known, percent, rate, text, whole } from "../format.js";
+import { el, keyed, keyedInSlices, setClass, setText } from "../dom.js";
+import { NONE, bytes, count, fixed, known, percent, rate, text, whole } from "../format.js";
 import { learn, user } from "../users.js";
 import { name } from "./workloads.js";
 
@@ -79,9 +79,41 @@ const FIGURES = [
     { title: "PCIe out", text: (g) => rate(g.pcie_tx_bytes_per_second) },
     { title: "NVLink in", text: (g) => rate(g.nvlink_rx_bytes_per_second) },
     { title: "NVLink out", text: (g) => rate(g.nvlink_tx_bytes_per_second) },
-    { title: "Processes", text: (g) => known(g.processes_live) ? String(g.processes_live) : NONE },
+    { title: "Processes", text: (g) => count(live(g)), help: "Those of its MIG instances, too" },
     { title: "Memory peak", text: (g) => bytes(g.memory_used_peak_bytes) },
 ];
+
+/**
+ * Its own, and those of its MIG instances, as in the table; null where one's are not known.
+ * @param {any} gpu
+ * @returns {number | null}
+ */
+function live(gpu) {
+    const all = [gpu, ...gpu.mig].map((of) => of.processes_live);
+    return all.every(known) ? all.reduce((a, b) => a + b, 0) : null;
+}
+
+/** What is shown of a MIG instance, behind its name: utilization is its share of itself, as far as the driver knows it. */
+const INSTANCE = FIGURES.filter((figure) => ["Utilization", "Memory", "SM active", "Processes"].includes(figure.title));
+
+/** @param {any} mig */
+const instanceKey = (mig) => mig.mig_uuid ?? `${mig.gi} ${mig.ci}`;
+
+/** @param {any} mig */
+function makeInstance(mig) {
+    return el("li", {}, el("span", { class: "instance" }, `MIG ${text(mig.profile)}`), " ", el("span", { class: "dim" }, `gi ${text(mig.gi)} ci ${text(mig.ci)}`), " ",
+        el("span", { class: "state" }), el("dl"));
+}
+
+/** @param {HTMLElement} row @param {any} mig what is not known of it is left out */
+function updateInstance(row, mig) {
+    const [word, tone] = state(mig), said = /** @type {HTMLElement} */ (row.querySelector(".state"));
+    const shown = INSTANCE.map((figure) => ({ title: figure.title, text: figure.text({ ...mig, mig: [] }) })).filter((figure) => figure.text !== NONE);
+    setText(said, word);
+    setClass(said, `state ${tone}`);
+    keyed(/** @type {Element} */ (row.querySelector("dl")), shown, (figure) => figure.title,
+        (figure) => el("div", {}, el("dt", {}, figure.title), el("dd", {}, el("span"))), (element, figure) => setText(/** @type {Element} */ (element.querySelector("span")), figure.text));
+}
 
 /** @param {any} gpu */
 function makeCard(gpu) {
@@ -89,6 +121,7 @@ function makeCard(gpu) {
         el("h2", {}, el("span", { class: "index" }, `GPU ${gpu.gpu}`), " ", el("span", { class: "name" }), " ", el("span", { class: "state" })),
         el("dl", {}, ...FIGURES.map((figure) => el("div", { title: figure.help },
             el("dt", {}, figure.title), el("dd", {}, el("span"), figure.ratio ? el("meter", { min: 0, max: 1, "aria-label": figure.title }) : "")))),
+        el("ul", { class: "instances", "aria-label": `MIG instances of GPU ${gpu.gpu}` }),
         el("p", { class: "whose" }, "Used by: ", el("b")),
         el("p", { class: "throttle" }, "Slowed down by: ", el("span")),
         el("ul", { class: "warnings" }));
@@ -106,7 +139,8 @@ function users(gpu, workloads, processes) {
     const names = [...new Set(found.map(workloads.length ? name : (/** @type {any} */ p) => p.uid === null ? text(p.comm) : `${text(p.comm)} (${user(p.uid)})`))];
     if (names.length)
         return names.slice(0, NAMES).join(", ") + (names.length > NAMES ? ` and ${names.length - NAMES} more` : "");
-    return !known(gpu.processes_live) ? NONE : gpu.processes_live === 0 ? "nobody" : `${gpu.processes_live} ${gpu.processes_live === 1 ? "process" : "processes"} of no container or job`;
+    const n = live(gpu);
+    return n === null ? NONE : n === 0 ? "nobody" : `${n} ${n === 1 ? "process" : "processes"} of no container or job`;
 }
 
 /** @param {any[]} rows */
@@ -149,6 +183,9 @@ function updateCard(card, gpu, by) {
             meter.value = known(ratio) ? ratio : 0;
         }
     });
+    const instances = find(".instances");
+    instances.hidden = !gpu.mig.length;
+    keyed(instances, gpu.mig, instanceKey, makeInstance, updateInstance);
     const said = [...(gpu.warnings ?? []).map((/** @type {any} */ w) => w.text),
         ...gpu.xids.map((/** @type {any} */ x) => `XID ${x.xid} (${x.name}), ${x.count}x: ${x.meaning} ${x.action}`)];
     keyed(find(".warnings"), said, (t) => t, () => el("li"), (li, t) => setText(li, t));
@@ -160,18 +197,18 @@ export const gpus = {
     title: "GPUs",
     pages: ["processes"],
     create(root, app) {
-        const cards = el("div", { class: "cards" });
+        const cards = el("div", { class: "cards" }), drawing = {};
         const none = el("p", { hidden: true }, "No GPUs.");
         root.append(cards, none);
         return () => {
             const list = app.data.get("gpus")?.gpus ?? [], node = app.data.get("node")?.node, processes = app.data.get("processes")?.processes;
-            const few = list.reduce((/** @type {number} */ sum, /** @type {any} */ gpu) => sum + (gpu.processes_live ?? 0), 0) <= FEW;
+            const few = list.reduce((/** @type {number} */ sum, /** @type {any} */ gpu) => sum + (live(gpu) ?? 0), 0) <= FEW;
             if (list.length)
                 app.want(few ? ["processes"] : []);
             learn(processes ?? [], () => app.refresh());
             const workloads = byGpu((node?.workloads ?? []).filter((/** @type {any} */ w) => w.processes_live > 0)), running = byGpu(processes ?? []);
             none.hidden = list.length > 0 || !app.data.get("gpus");
-            keyed(cards, list, (gpu) => gpu.uuid, makeCard, (card, gpu) => updateCard(card, gpu, users(gpu, of(workloads, gpu), of(running, gpu))));
+            keyedInSlices(drawing, cards, list, (gpu) => gpu.uuid, makeCard, (card, gpu) => updateCard(card, gpu, users(gpu, of(workloads, gpu), of(running, gpu))));
         };
     },
 };
