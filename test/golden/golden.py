@@ -318,6 +318,12 @@ def one_number_everywhere(suite):
             if reports != int(match[4]):
                 raise Failure(f"{line}: {reports} in JSON")
             continue
+        if match[1] == "status": # JSON has what it is made of
+            gpu = gpus[int(match[2])]
+            is_ok = gpu["present"] and not gpu["warnings"]
+            if 'state="ok"' in match[3] and is_ok != (match[4] == "1"):
+                raise Failure(f"{line}: present {gpu['present']}, warnings {gpu['warnings']} in JSON")
+            continue
         value = gpus[int(match[2])][match[1]]
         for label, key in re.findall(r',(\w+)="([^"]*)"', match[3]):
             value = value[int(key) if label in ("link", "fan") else key]
