@@ -65,14 +65,15 @@ static double increase_of(const struct statsd_packets *packets, uint64_t key,
 	return 0;
 }
 
-/* False: there is no room to remember it. */
+/* False: there is no room to remember it, or another of this round has its name and tags. */
 static bool take_increase(struct statsd_packets *packets, const struct statsd_value *value,
 			  double *ret_increase)
 {
 	uint64_t key = counter_key(packets, value);
-	uint32_t at = packets->next.count;
+	uint32_t at = packets->next.count, there;
 
-	if (at == STATSD_COUNTERS_MAX || hashmap_put(&packets->next, key, at) < 0)
+	if (at == STATSD_COUNTERS_MAX || hashmap_get(&packets->next, key, &there) ||
+	    hashmap_put(&packets->next, key, at) < 0)
 		return false;
 	packets->next_counters[at] = (struct statsd_counter){ .key = key, .value = value->value };
 	*ret_increase = increase_of(packets, key, value);

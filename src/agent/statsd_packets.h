@@ -36,7 +36,7 @@ struct statsd_packets {
 	void *userdata;
 	size_t bytes; /* of a datagram, at most */
 	struct strbuf packet, line;
-	uint64_t left_out; /* lines that are longer than a datagram, counters beyond the limit */
+	uint64_t left_out; /* lines longer than a datagram, counters beyond the limit or of one name */
 
 	/* Counters until the round before, and of this one: key to index. */
 	struct hashmap known, next;

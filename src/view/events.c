@@ -27,7 +27,7 @@ struct watched_warning {
 
 struct watched_gpu {
 	char uuid[96];
-	bool present;
+	bool present, seen; /* its warnings are known: what begins from now on is told */
 	struct watched_warning warnings[GPU_WARNINGS];
 };
 
@@ -231,7 +231,8 @@ static uint64_t take_xids(struct event_watch *w)
 {
 	const struct snapshot *s = w->s;
 	uint64_t first = s->xid_events_n ? s->xid_events[0].number : 0;
-	uint64_t left_out = first > w->xids + 1 ? first - w->xids - 1 : 0;
+	bool wanted = w->xids > 0 || w->old_xids; /* those from before are told only then */
+	uint64_t left_out = wanted && first > w->xids + 1 ? first - w->xids - 1 : 0;
 
 	for (uint32_t i = 0; i < s->xid_events_n; i++)
 		if (xid_is_new(w, &s->xid_events[i]))
@@ -327,8 +328,12 @@ static void take_findings(struct event_watch *w)
 {
 	const struct findings *findings = w->s->trace ? w->s->trace->findings : NULL;
 	uint32_t n = findings ? findings->n : 0;
-	struct watched_finding *now = calloc(n + 1u, sizeof(*now));
+	struct watched_finding *now;
 
+	/* No analysis, or no memory for its findings in this snapshot: what was known stays. */
+	if (!findings)
+		return;
+	now = calloc(n + 1u, sizeof(*now));
 	if (!now)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
@@ -398,14 +403,14 @@ static void tell_warning(const struct event_watch *w, const struct entity *e, un
 	tell_event(w, &event);
 }
 
-static void compare_warning(const struct event_watch *w, const struct entity *e, unsigned kind,
+static void compare_warning(const struct event_watch *w, const struct entity *e, unsigned kind, bool seen,
 			    struct watched_warning *known)
 {
 	struct gpu_warning warning;
 	bool began = false;
 
 	if (gpu_warning(e, kind, &warning)) {
-		began = !known->on && w->gpus_begun;
+		began = !known->on && seen;
 		*known = (struct watched_warning){ true, w->s->boot_ns, w->s->real_ns, "" };
 		PUT_TEXT(known->text, warning.text);
 	}
@@ -426,13 +431,17 @@ static void compare_watched(struct event_watch *w, const struct entity *e)
 		if (!known)
 			return;
 		known->present = e->present;
+		known->seen = w->gpus_begun;
 		PUT_TEXT(known->uuid, e->id.uuid);
 	}
 	if (known->present != e->present)
 		tell_presence(w, e);
 	known->present = e->present;
-	for (unsigned kind = 0; kind < GPU_WARNINGS && e->present && !e->stale; kind++)
-		compare_warning(w, e, kind, &known->warnings[kind]);
+	if (!e->present || e->stale)
+		return;
+	for (unsigned kind = 0; kind < GPU_WARNINGS; kind++)
+		compare_warning(w, e, kind, known->seen, &known->warnings[kind]);
+	known->seen = true;
 }
 
 /* A driver that does not answer has no news, and one that is missing takes no GPU away. */

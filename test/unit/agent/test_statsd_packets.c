@@ -129,6 +129,19 @@ static void one_that_began_since_is_whole(_unused_ void **state)
 	round_is(20, "c:6|c|#new\n=");
 }
 
+/* The server would take both for one: the first is sent, the other is counted. */
+static void two_of_one_name_are_not_mixed(_unused_ void **state)
+{
+	counter("g:0", 5, 0);
+	counter("g:0", 100, 0);
+	counter("g:1", 7, 0);
+	round_is(1, "");
+	assert_int_equal(packets.left_out, 1);
+	counter("g:0", 6, 0);
+	counter("g:1", 9, 0);
+	round_is(2, "c:1|c|#g:0\nc:2|c|#g:1\n=");
+}
+
 static void counters_have_a_limit(_unused_ void **state)
 {
 	char tags[32];
@@ -149,6 +162,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_was_away_is_remembered_for_a_while, begin, end),
 		cmocka_unit_test_setup_teardown(a_gpu_of_another_number_is_the_same, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_began_since_is_whole, begin, end),
+		cmocka_unit_test_setup_teardown(two_of_one_name_are_not_mixed, begin, end),
 		cmocka_unit_test_setup_teardown(counters_have_a_limit, begin, end),
 	};
 

@@ -135,14 +135,14 @@ static void xids_once_with_whose_they_are(_unused_ void **state)
 static void xids_from_before_are_not_told_without_memory(_unused_ void **state)
 {
 	watch_anew(false);
-	add_xid(1, 31, "");
+	add_xid(7, 31, "");
 	snapshot.real_ns += NSEC_PER_SEC;
-	take_after(0);
+	assert_int_equal(take_after(0), 0);
 	assert_int_equal(events_n, 0);
 	/* The log is read after the first snapshot. */
-	add_xid(2, 31, "");
+	add_xid(8, 31, "");
 	xids[1].real_ns = 5 * NSEC_PER_SEC;
-	add_xid(3, 31, "");
+	add_xid(9, 31, "");
 	take_after(1);
 	assert_int_equal(events_n, 1);
 }
@@ -210,6 +210,17 @@ static void what_was_so_at_the_beginning_is_no_event(_unused_ void **state)
 	assert_int_equal(events_n, 1);
 }
 
+/* Its warnings are not known before it is read. */
+static void what_was_so_at_a_first_stale_reading_is_no_event(_unused_ void **state)
+{
+	needs_action(1);
+	gpus[0].stale = true;
+	take_after(1);
+	gpus[0].stale = false;
+	take_after(1);
+	assert_int_equal(events_n, 0);
+}
+
 static void findings_begin_and_end(_unused_ void **state)
 {
 	finding = (struct finding){ .id = 4, .pid = 77, .active = true, .begin_ns = 5, .end_ns = 6 };
@@ -242,6 +253,12 @@ static void findings_begin_and_end(_unused_ void **state)
 	finding.id = 5;
 	take_after(1);
 	assert_int_equal(events_n, 2);
+	/* A snapshot that had no memory for them. */
+	trace.findings = NULL;
+	take_after(1);
+	trace.findings = &findings;
+	take_after(1);
+	assert_int_equal(events_n, 0);
 	snapshot.trace = NULL;
 	take_after(1);
 	assert_int_equal(events_n, 0);
@@ -257,6 +274,7 @@ int main(void)
 		TEST(gpus_go_and_come),
 		TEST(warnings_begin_and_end),
 		TEST(what_was_so_at_the_beginning_is_no_event),
+		TEST(what_was_so_at_a_first_stale_reading_is_no_event),
 		TEST(findings_begin_and_end),
 	};
 
