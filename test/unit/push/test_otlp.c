@@ -7,14 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <zlib.h>
-
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/macro.h"
 #include "push/otlp.h"
 #include "push/otlp.pb-c.h"
 #include "samples/write.h"
+#include "push/unzipped.h"
 
 static uint64_t room[64 << 10]; /* aligned */
 static void *otlp;
@@ -99,18 +98,11 @@ static void send_page(int64_t real_s, double joules, double second, int64_t seco
 static const Otlp__ScopeMetrics *sent(size_t at)
 {
 	static uint8_t body[64 << 10];
-	const struct batch *batch = &batches.list[at];
-	z_stream zip = { .next_in = batch->data,
-			 .avail_in = (uInt)batch->n,
-			 .next_out = body,
-			 .avail_out = sizeof(body) };
+	size_t n = unzipped(&batches.list[at], body, sizeof(body));
 
-	assert_int_equal(inflateInit2(&zip, 15 + 16), Z_OK);
-	assert_int_equal(inflate(&zip, Z_FINISH), Z_STREAM_END);
-	inflateEnd(&zip);
 	if (request)
 		otlp__export_metrics_service_request__free_unpacked(request, NULL);
-	request = otlp__export_metrics_service_request__unpack(NULL, zip.total_out, body);
+	request = otlp__export_metrics_service_request__unpack(NULL, n, body);
 	assert_non_null(request);
 	return request->resource_metrics[0]->scope_metrics[0];
 }
