@@ -4,7 +4,15 @@
 #include <dirent.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "nvml/abi_mig.h"
+
+/*
+ * Distances at which a GPU that could not be identified is asked for again. They grow, since opening a broken
+ * one may take the driver seconds, and it writes to the kernel log each time.
+ */
+#define IDENTIFY_BACKOFF_MIN_NS (10 * NSEC_PER_SEC)
+#define IDENTIFY_BACKOFF_MAX_NS (300 * NSEC_PER_SEC)
 
 /* One directory for each GPU that the kernel module drives; a simulated driver has none. */
 #define KERNEL_GPUS "/proc/driver/nvidia/gpus"
@@ -163,6 +171,8 @@ enum nvml_return reader_enumerate(struct reader *reader)
 		add_gpu(reader, i);
 	gpus = reading->entities_n;
 	reading->gpus_unidentified = MIN(count, (uint32_t)READING_ENTITIES_MAX) - gpus;
+	if (reading->gpus_unidentified == 0)
+		reader->identify_retry_ns = reader->identify_backoff_ns = 0;
 	for (uint32_t i = 0; i < gpus && !reader->gone; i++)
 		add_instances(reader, (uint16_t)i);
 	if (reader->gone)
@@ -173,6 +183,35 @@ enum nvml_return reader_enumerate(struct reader *reader)
 			reading->topology_n = MAX(reading->topology_n, reading->entities[i].index + 1u);
 	events_begin(reader);
 	return NVML_SUCCESS;
+}
+
+static bool gpu_is_enumerated(const struct reader *reader, uint32_t index)
+{
+	const struct reading *reading = reader->reading;
+
+	for (uint32_t i = 0; i < reading->entities_n; i++)
+		if (reading->entities[i].parent == READING_NONE && reading->entities[i].index == index)
+			return true;
+	return false;
+}
+
+/* Whether a GPU can be identified that could not be when the GPUs were listed. */
+static bool one_more_identified(struct reader *reader)
+{
+	struct nvml_device *handle = NULL;
+	struct reading_entity entity;
+
+	if (reader->reading->gpus_unidentified == 0 || reader->now_ns < reader->identify_retry_ns)
+		return false;
+	reader->identify_backoff_ns =
+		CLAMP(2 * reader->identify_backoff_ns, IDENTIFY_BACKOFF_MIN_NS, IDENTIFY_BACKOFF_MAX_NS);
+	reader->identify_retry_ns = reader->now_ns + reader->identify_backoff_ns;
+	for (uint32_t i = 0; i < MIN(reader->gpus, (uint32_t)READING_ENTITIES_MAX) && !reader->gone; i++)
+		if (!gpu_is_enumerated(reader, i) &&
+		    NVML_CALL(reader, nvmlDeviceGetHandleByIndex_v2, i, &handle) == NVML_SUCCESS &&
+		    identity_device(reader, handle, i, &entity) == 0)
+			return true;
+	return false;
 }
 
 /* Compares the instances of a GPU with the known ones, which are in the same order from *at on. */
@@ -212,6 +251,8 @@ bool reader_layout_same(struct reader *reader)
 		return false;
 	}
 	if (NVML_CALL(reader, nvmlDeviceGetCount_v2, &count) == NVML_SUCCESS && count != reader->gpus)
+		return false;
+	if (one_more_identified(reader))
 		return false;
 	while (gpus < reader->reading->entities_n && reader->devices[gpus].parent == READING_NONE)
 		gpus++;

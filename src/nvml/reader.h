@@ -129,10 +129,10 @@ struct reader {
 	int64_t group_ns; /* when the group under way began, CLOCK_MONOTONIC */
 	int64_t now_ns; /* CLOCK_BOOTTIME and CLOCK_REALTIME at the begin of the pass */
 	int64_t real_us;
-	uint32_t pass;
+	uint32_t pass, names_asked;
 	unsigned driver; /* 550 of 550.163.01; 0 unknown */
 	uint32_t gpus, unlisted; /* as the driver counts; of these, lost before their identity was read */
-	uint32_t names_asked;
+	int64_t identify_retry_ns, identify_backoff_ns; /* layout.c: of GPUs that could not be identified */
 	struct nvml_event_set *events;
 	int64_t events_retry_ns;
 	bool events_registered[READING_ENTITIES_MAX];
@@ -206,7 +206,7 @@ void reader_attach(struct reader *reader);
 void reader_detach(struct reader *reader);
 /* Fills the entities from scratch. Anything but NVML_SUCCESS means that the driver is not usable now. */
 enum nvml_return reader_enumerate(struct reader *reader);
-/* Whether the GPUs and instances are the same as when they were enumerated. */
+/* Whether the GPUs and instances are as enumerated, and none can be identified that could not be then. */
 bool reader_layout_same(struct reader *reader);
 void identity_system(struct reader *reader);
 /* 0, or -ENODEV: the device's identity cannot be read. */

@@ -36,6 +36,8 @@ SAMPLE_S = 10
 # After so long the driver is asked again for what it said it does not support.
 ASKED_AGAIN_S = 600
 ACTS_A_SECOND = 4
+# Of a GPU that is read each second.
+FRESH_S = 3
 # ECC errors are read each ten seconds.
 LATE_NS = 12_000_000_000
 ESTIMATE = 0.98
@@ -229,12 +231,15 @@ def settle(agent):
     """Without faults all GPUs are read again, recently."""
     agent.fault()
 
+    def states():
+        return [(gpu["present"], gpu["stale"], gpu["age_seconds"]) for gpu in agent.get("/api/v1/gpus").json()["gpus"]]
+
     def fresh():
-        gpus = agent.get("/api/v1/gpus").json()["gpus"]
-        return len(gpus) == GPUS and all(gpu["present"] and not gpu["stale"] and gpu["age_seconds"] < 3 for gpu in gpus)
+        gpus = states()
+        return len(gpus) == GPUS and all(present and not stale and age < FRESH_S for present, stale, age in gpus)
     wait_for(agent.is_ready, "the agent to be ready")
     time.sleep(ASKED_AGAIN_S / RATE)
-    wait_for(fresh, "every GPU to be read again")
+    wait_for(fresh, "every GPU to be read again", otherwise=lambda: f"(present, stale, age): {states()}; the end of the log: {agent.log()[-4000:]}")
 
 
 def live(agent, draw, seconds, disk, counters, outputs):

@@ -63,7 +63,8 @@ static enum nvml_return get_handle(uint32_t index, struct nvml_device **device)
 	if (index >= fake.count)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	*device = (struct nvml_device *)&fake.gpus[index];
-	return NVML_SUCCESS;
+	fake.gpus[index].handle_calls++;
+	return fake.gpus[index].handle_result;
 }
 
 static enum nvml_return get_uuid(struct nvml_device *device, char *uuid, uint32_t length)
@@ -76,7 +77,7 @@ static enum nvml_return get_uuid(struct nvml_device *device, char *uuid, uint32_
 	}
 	NEED_GPU(device);
 	snprintf(uuid, length, "%s", gpu->uuid);
-	return NVML_SUCCESS;
+	return gpu->uuid_result;
 }
 
 static enum nvml_return get_pci(struct nvml_device *device, struct nvml_pci_info *pci)

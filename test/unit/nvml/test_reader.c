@@ -266,6 +266,34 @@ static void a_gpu_lost_from_the_start_is_counted(void **state)
 	assert_int_equal(reader->reading->topology_nvlinks[0][1], 0);
 }
 
+static void a_gpu_without_identity_is_asked_for_again(void **state)
+{
+	(void)state;
+	fake.count = 3;
+	fake.gpus[1].handle_result = NVML_ERROR_NO_PERMISSION;
+	fake.gpus[2].uuid_result = NVML_ERROR_UNKNOWN;
+	for (unsigned i = 0; i < 1000; i++)
+		pass_after(1000);
+	assert_int_equal(reader->reading->entities_n, 1);
+	assert_int_equal(reader->reading->gpus_unidentified, 2);
+	/* Seldom: opening it may cost the driver seconds. */
+	assert_in_range(fake.gpus[1].handle_calls, 6, 10);
+	/* The others are not listed anew each time. */
+	assert_int_equal(fake.gpus[0].handle_calls, 1);
+	fake.gpus[2].uuid_result = NVML_SUCCESS;
+	for (unsigned i = 0; i < 310; i++)
+		pass_after(1000);
+	assert_int_equal(reader->reading->entities_n, 2);
+	assert_string_equal(reader->reading->entities[1].uuid, "GPU-2");
+	fake.gpus[1].handle_result = NVML_SUCCESS;
+	for (unsigned i = 0; i < 310; i++)
+		pass_after(1000);
+	assert_int_equal(reader->reading->gpus_unidentified, 0);
+	assert_int_equal(reader->reading->entities_n, 3);
+	assert_near(VALUE(1, POWER), 200, 0);
+	assert_int_equal(fake.inits, 1);
+}
+
 static void all_gpus_lost_means_the_driver_restarted(void **state)
 {
 	(void)state;
@@ -426,6 +454,7 @@ int main(void)
 		TEST(a_lost_gpu_has_no_values),
 		TEST(one_lost_gpu_makes_it_initialise_again_now_and_then),
 		TEST(a_gpu_lost_from_the_start_is_counted),
+		TEST(a_gpu_without_identity_is_asked_for_again),
 		TEST(all_gpus_lost_means_the_driver_restarted),
 		TEST(attaches_again_when_the_driver_comes_back),
 		TEST(failures_to_attach_are_explained),
