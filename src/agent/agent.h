@@ -14,9 +14,9 @@
 #include "config/cmdline.h"
 #include "model/push_kinds.h"
 #include "agent/atop_answers.h"
-#include "agent/collector.h"
-#include "agent/dcgm_style.h"
-#include "agent/prom_file.h"
+#include "agent/driver/collector.h"
+#include "agent/dcgm/style.h"
+#include "agent/outputs/prom_file.h"
 #include "serve/http.h"
 
 enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "agent/collector.h"
+#include "agent/driver/collector.h"
 #include "serve/atop_server.h"
 
 struct atop_answers {

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "agent/collector.h"
+#include "agent/driver/collector.h"
 
 struct atop_listeners;
 

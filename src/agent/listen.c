@@ -16,11 +16,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "agent/web.h"
-#include "agent/web_watch.h"
+#include "agent/web/web.h"
+#include "agent/web/watch.h"
 #include "config/places.h"
 #include "config/web_access.h"
-#include "view/container.h"
+#include "view/container/container.h"
 
 /* Creates the folder of the socket where systemd's RuntimeDirectory= has not. */
 static void make_folder(const char *path)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Handlers of the agent's pages (web/routes.def). They read snapshots, on the thread of the control socket or
- * on that which answers the process that listens (agent/web_pages.h).
+ * on that which answers the process that listens (agent/web/pages.h).
  */
 #include "agent/agent.h"
-#include "agent/push_config.h"
+#include "agent/outputs/push_config.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -14,16 +14,16 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "agent/history.h"
+#include "agent/record/history.h"
 #include "agent/own_capabilities.h"
 #include "agent/readiness.h"
-#include "agent/record_page.h"
-#include "agent/report.h"
+#include "agent/record/record_page.h"
+#include "agent/record/report.h"
 #include "agent/snapshot_pages.h"
-#include "agent/timelines.h"
+#include "agent/record/timelines.h"
 #include "agent/users.h"
 #include "config.h"
-#include "view/container.h"
+#include "view/container/container.h"
 #include "view/names.h"
 #include "view/view.h"
 #include "web/routes.h"

@@ -6,7 +6,7 @@
 
 #include "config.h"
 #include "view/findings.h"
-#include "view/stacks.h"
+#include "view/stacks/stacks.h"
 #include "view/view.h"
 
 static const char plain_text[] = "text/plain; charset=utf-8";

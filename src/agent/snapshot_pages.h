@@ -2,7 +2,7 @@
 /* The pages that are views of one snapshot: of the agent's newest, or of a recorded one. Any thread. */
 #pragma once
 
-#include "agent/dcgm_style.h"
+#include "agent/dcgm/style.h"
 #include "model/snapshot.h"
 #include "web/routes.h"
 

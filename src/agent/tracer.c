@@ -12,7 +12,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/record.h"
+#include "agent/record/record.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "agent/atop_listeners.h"
-#include "agent/collector.h"
+#include "agent/driver/collector.h"
 #include "agent/readiness.h"
 #include "config.h"
 

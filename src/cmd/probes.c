@@ -17,7 +17,7 @@
 #include "elf/elf.h"
 #include "trace/kernel_sites.h"
 #include "trace/list.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64

@@ -20,9 +20,9 @@
 #include "cmd/snapshot_client.h"
 #include "model/snapshot.h"
 #include "screen/window.h"
-#include "view/json.h"
-#include "view/snapshot_read.h"
-#include "view/table.h"
+#include "view/json/json.h"
+#include "view/snapshot/read.h"
+#include "view/table/table.h"
 #include "view/view.h"
 
 #define WATCH_MIN_S 0.1

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "config/nearest.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 /* Shorter names for --sort of ps, as its columns are called. */
 static const struct {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "config/cmdline.h"
-#include "view/fields.h"
+#include "view/fields/fields.h"
 
 struct show_fields {
 	const char *command;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "config/cmdline.h"
+#include "view/fields/select.h"
 #include "view/groups.h"
-#include "view/select.h"
 
 struct show_select {
 	bool any; /* one of the flags is set */

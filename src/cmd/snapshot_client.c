@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "agent/collector.h"
+#include "agent/driver/collector.h"
 #include "config/places.h"
 #include "agent/readiness.h"
 #include "serve/client.h"
-#include "view/snapshot_read.h"
+#include "view/snapshot/read.h"
 #include "view/view.h"
 
 #define FIRST_READING_NS (5 * NSEC_PER_SEC) /* timeout; a healthy driver needs well under one second */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Between the agent (agent/dcgm.c) and gpusonde-dcgm: a question, in as many parts as its exporters need; for
- * each exporter, in any order, its rows, its devices and what became of it; then the end.
+ * Between the agent (agent/dcgm/dcgm.c) and gpusonde-dcgm: a question, in as many parts as its exporters
+ * need; for each exporter, in any order, its rows, its devices and what became of it; then the end.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  * request has. All else is the same for all: the queue, attempts, requests, figures.
  *
  * To add one: a row of PUSH_KIND_LIST, a struct push_kind and its row in kind.c, its options and its row in
- * agent/push_config.c.
+ * agent/outputs/push_config.c.
  */
 #pragma once
 

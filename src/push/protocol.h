@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Between the agent (agent/push.c) and gpusonde-push, of which there is one for each destination: a question,
- * with or without something to push, and at once an answer: how far what came before has got. What is to be
- * pushed is in a file in memory, whose descriptor comes with the question: rows (struct push_row), events
- * (model/event.h) or a page of samples (samples/page.h), as the kind of the destination takes it.
+ * Between the agent (agent/outputs/push.c) and gpusonde-push, of which there is one for each destination: a
+ * question, with or without something to push, and at once an answer: how far what came before has got. What
+ * is to be pushed is in a file in memory, whose descriptor comes with the question: rows (struct push_row),
+ * events (model/event.h) or a page of samples (samples/page.h), as the kind of the destination takes it.
  */
 #pragma once
 

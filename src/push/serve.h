@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * src/push pushes numbers to a server that collects them: program gpusonde-push, one for each destination.
- * The agent (agent/push.c) hands it rows or a page of samples; it makes batches of them, sends
+ * The agent (agent/outputs/push.c) hands it rows or a page of samples; it makes batches of them, sends
  * these, and keeps what the server does not take.
  *
  *   protocol, labels.def   what the agent says and is told

@@ -9,7 +9,7 @@
  * none.
  *
  * Invariants
- *  1. A family's series follow each other, in the order of the walk (view/walk.h).
+ *  1. A family's series follow each other, in the order of the walk (view/walk/walk.h).
  *  2. A text is there once. Texts are UTF-8 and end with NUL; text 0 is "".
  *  3. Labels are in the order of /metrics: first those of a series' first set. A series has no two of one
  *     name.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * src/store keeps snapshots on the disk and gives them back: what a view shows of a recorded moment is what
- * it showed then. Who uses it: the agent (agent/recording.c), `gpusonde record`, `replay`, `report`, `diff`.
+ * it showed then. Who uses it: the agent (agent/record/recording.c), `gpusonde record`, `replay`, `report`,
+ * `diff`.
  *
  *   layout     the tables and columns that a snapshot consists of; metrics by the rows of metrics.def
  *   frame      a snapshot as rows of these tables, in one piece of memory, for another process

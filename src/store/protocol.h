@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Between who records or reads (agent/recording.c, store/reader.h) and gpusonde-store: first STORE_OPEN with
- * the descriptor of the folder, then frames, or questions for blocks, each answered once.
+ * Between who records or reads (agent/record/recording.c, store/reader.h) and gpusonde-store: first
+ * STORE_OPEN with the descriptor of the folder, then frames, or questions for blocks, each answered once.
  */
 #pragma once
 

@@ -9,8 +9,8 @@
  */
 #pragma once
 
-#include "view/container_rows.h"
-#include "view/go_writer.h"
+#include "view/container/go_writer.h"
+#include "view/container/rows.h"
 
 /* Adds the members to the open object. -ENOMEM. */
 int gpu_summary_add(struct go_writer *w, const struct container_rows *rows);

@@ -5,7 +5,7 @@
 
 #include "base/macro.h"
 #include "view/shown.h"
-#include "view/table_parts.h"
+#include "view/table/parts.h"
 
 static void _printf_(2, 3) say(struct gpu_warning *warning, const char *fmt, ...)
 {

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "base/macro.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 static const char *const classes[COLOURS] = {
 	[COLOUR_NONE] = "",     [COLOUR_HEAD] = "head", [COLOUR_GOOD] = "good",

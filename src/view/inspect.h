@@ -3,8 +3,8 @@
  * What "gpusonde inspect" prints. The command reads files and passes each image and each kernel to one of two
  * writers, which append to a text at once: a library may have 150,000 kernels, and none is stored.
  *
- *   json_inspect.c    one document: images, kernels, errors
- *   table_inspect.c   kernels as lines, then the images by architecture
+ *   json/inspect.c   one document: images, kernels, errors
+ *   table/inspect.c  kernels as lines, then the images by architecture
  */
 #pragma once
 

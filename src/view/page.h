@@ -14,7 +14,7 @@
 #include "base/strbuf.h"
 #include "view/set_texts.h"
 #include "view/view.h"
-#include "view/walk.h"
+#include "view/walk/walk.h"
 
 struct page {
 	struct strbuf *out;

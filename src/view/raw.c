@@ -5,13 +5,13 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "view/json.h"
-#include "view/table.h"
+#include "view/json/json.h"
+#include "view/table/table.h"
 
 static const char *const type_names[RAW_TYPES] = {
-	[RAW_LAUNCH] = "launch",     [RAW_CALL] = "call",       [RAW_USER] = "user", [RAW_NAME] = "name",
-	[RAW_FIELDS] = "call",
-	[RAW_VARIABLE] = "variable", [RAW_PROCESS] = "process", [RAW_EXEC] = "exec", [RAW_EXIT] = "exit",
+	[RAW_LAUNCH] = "launch",   [RAW_CALL] = "call",   [RAW_USER] = "user",
+	[RAW_NAME] = "name",       [RAW_FIELDS] = "call", [RAW_VARIABLE] = "variable",
+	[RAW_PROCESS] = "process", [RAW_EXEC] = "exec",   [RAW_EXIT] = "exit",
 };
 
 static const struct {

@@ -13,7 +13,7 @@
 #include "view/number.h"
 #include "view/page.h"
 #include "view/view.h"
-#include "view/walk.h"
+#include "view/walk/walk.h"
 
 _Static_assert((int)PAGE_SERIES_SETS == SERIES_SETS, "a series keeps its sets");
 _Static_assert((int)PAGE_TYPES == FAMILY_TYPES && (int)PAGE_HISTOGRAM == FAMILY_HISTOGRAM,

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/strbuf.h"
-#include "view/walk.h"
+#include "view/walk/walk.h"
 
 struct set_place;
 

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "view/set_texts.h"
 #include "view/shown.h"
-#include "view/walk.h"
+#include "view/walk/walk.h"
 
 enum { NAME_MAX_BYTES = 256, TAG_MAX_BYTES = 200 /* of which a receiver takes no more */ };
 

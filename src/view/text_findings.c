@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "view/number.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 void finding_value_text(const struct finding_value *value, char text[static FINDING_VALUE_TEXT])
 {

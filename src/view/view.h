@@ -13,7 +13,7 @@
 
 #include "base/strbuf.h"
 #include "model/snapshot.h"
-#include "view/dcgm_fields.h"
+#include "view/dcgm/fields.h"
 #include "view/groups.h"
 
 enum exposition { EXPOSITION_PROMETHEUS, EXPOSITION_OPENMETRICS, EXPOSITIONS };
@@ -92,13 +92,13 @@ uint64_t view_atop_layout(const struct snapshot *snapshot);
 int view_atop_stats(const struct snapshot *snapshot, unsigned version, uint64_t exit_seq, struct strbuf *out,
 		    uint64_t *ret_exit_seq, unsigned *ret_truncated);
 
-/* Tables, from this program's own snapshot or an agent's (snapshot_read.h). */
+/* Tables, from this program's own snapshot or an agent's (snapshot/read.h). */
 struct table_options {
 	bool colour;
 	bool html; /* elements instead of lines; then neither colour nor width counts */
 	unsigned width; /* 0: unlimited */
 	unsigned last; /* of processes: utilisation over recent_seconds[last - 1]; 0: the newest interval */
-	bool selected; /* of processes: only some are in the snapshot (view/select.h) */
+	bool selected; /* of processes: only some are in the snapshot (view/fields/select.h) */
 };
 /* Temperature from which a GPU is highlighted; not an alarm. */
 enum { GPU_WARM_CELSIUS = 85 };

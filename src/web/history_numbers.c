@@ -8,7 +8,7 @@
 #include "base/macro.h"
 #include "base/moment.h"
 #include "base/text.h"
-#include "view/metric_name.h"
+#include "view/metrics/metric_name.h"
 #include "web/routes.h"
 
 #define SINCE_NS (10 * 60 * NSEC_PER_SEC)

@@ -12,4 +12,4 @@ enum record_number {
 };
 
 enum { RECORD_ACTIONS = 3 };
-extern const char *const record_actions[RECORD_ACTIONS]; /* by enum record_action (agent/record.h) */
+extern const char *const record_actions[RECORD_ACTIONS]; /* by enum record_action (agent/record/record.h) */

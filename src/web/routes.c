@@ -2,9 +2,9 @@
 #include "web/routes.h"
 
 #include "base/clock.h"
-#include "view/container.h"
-#include "view/container_filter.h"
-#include "view/families.h"
+#include "view/container/container.h"
+#include "view/container/filter.h"
+#include "view/metrics/families.h"
 
 static const struct {
 	const char *argument;

@@ -8,7 +8,7 @@
  * Invariants
  *  1. It has no capability, no file but its sockets, and a system call filter (web_confinement).
  *  2. It ends when the agent does, or closes its socket, and so frees the addresses.
- *  3. The agent never waits for it, and answers at a bounded rate (agent/web_pages.h).
+ *  3. The agent never waits for it, and answers at a bounded rate (agent/web/pages.h).
  */
 #pragma once
 

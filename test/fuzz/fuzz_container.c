@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "view/container_filter.h"
-#include "view/go_writer.h"
+#include "view/container/filter.h"
+#include "view/container/go_writer.h"
 
 enum { OBJECTS = 3 };
 

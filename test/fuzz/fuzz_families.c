@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "serve/encoding.h"
-#include "view/families.h"
+#include "view/metrics/families.h"
 
 /* What is left of a page is never more than it, and all of it if every family is wanted. */
 static void choose(const struct strbuf *page, const char *list)

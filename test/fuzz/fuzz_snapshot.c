@@ -6,7 +6,7 @@
 
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "view/snapshot_read.h"
+#include "view/snapshot/read.h"
 #include "view/view.h"
 
 typedef int table_fn(const struct snapshot *s, const struct table_options *options, struct strbuf *out);

@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-#include "agent/web_pages.c"
+#include "agent/web/pages.c"
 
 static int make_page(const struct http_request *request, struct http_reply *reply, _unused_ void *userdata)
 {

@@ -5,7 +5,7 @@
 
 #include "base/macro.h"
 #include "model/metric.h"
-#include "view/family_names.h"
+#include "view/metrics/family_names.h"
 #include "view/names.h"
 #include "view/tags.h"
 
@@ -63,7 +63,7 @@ static const struct {
 } others[] = {
 #define OWN_LABELS "the metric's own label"
 #define FAMILY(name_, type_, labels_, help_) { name_, type_, labels_, help_ },
-#include "view/named_families.def"
+#include "view/metrics/named_families.def"
 };
 
 static const char *kind_name(enum metric_kind kind)

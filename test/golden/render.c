@@ -10,7 +10,7 @@
 
 #include "base/macro.h"
 #include "fixture.h"
-#include "view/container.h"
+#include "view/container/container.h"
 #include "view/view.h"
 
 typedef int render_fn(const struct snapshot *snapshot, struct strbuf *out);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 _Static_assert((int)OPERANDS_MAX <= (int)OFFSET_NODES_MAX, "each file is a node");
 

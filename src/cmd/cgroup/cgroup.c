@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 enum { SYSTEMD_TRIES = 40, SYSTEMD_WAIT_US = 50000 };
 

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "cmd/output.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 static const struct table_column columns[] = {
 	{ .title = "DEVICE" },

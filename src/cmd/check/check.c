@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/snapshot_client.h"
-#include "view/json.h"
-#include "view/snapshot_read.h"
-#include "view/table.h"
+#include "view/json/json.h"
+#include "view/snapshot/read.h"
+#include "view/table/table.h"
 #include "view/view.h"
 
 enum { GPUS_EXPECTED_MAX = 1024, PROBLEM_TEXT = 79 };

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "config/places.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 enum { ENTRIES_MAX = 4096, FILES_SHOWN = 64, LINE_BYTES = 1024 };
 
@@ -177,12 +177,11 @@ void bundle_journal(const struct bundle_source *source, struct bundle_item *item
 	if (r < 0)
 		bundle_lacks(item, "the journal cannot be read: %s", strerror(-r));
 	else if (item->text.len == 0)
-		bundle_lacks(
-			item,
-			"no line of gpusonde.service that this user can read: it does not run, logs "
+		bundle_lacks(item,
+			     "no line of gpusonde.service that this user can read: it does not run, logs "
 			     "elsewhere, "
-			"or sudo "
-			"is needed");
+			     "or sudo "
+			     "is needed");
 	sd_journal_close(journal);
 }
 

@@ -16,7 +16,7 @@
 #include "agent/own_capabilities.h"
 #include "agent/readiness.h"
 #include "config.h"
-#include "view/snapshot_read.h"
+#include "view/snapshot/read.h"
 #include "view/view.h"
 
 enum { CHECKS_MAX = 64 };
@@ -271,8 +271,8 @@ int doctor_main(struct invocation *inv)
 		if (inv->flag[FLAG_JSON])
 			print_json(report, &out);
 		else
-			print_table(report, inv->flag[FLAG_QUIET],
-				    output_options(inv, STDOUT_FILENO).colour, &out);
+			print_table(report, inv->flag[FLAG_QUIET], output_options(inv, STDOUT_FILENO).colour,
+				    &out);
 		status = put_stdout(&out);
 		if (report->count[VERDICT_FAILED] > 0)
 			status = EXIT_FAILURE;

@@ -16,7 +16,7 @@
 #include "proc/mounts.h"
 #include "python/find.h"
 #include "trace/list.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 /* A layer of libraries, and how its figures are asked for. */
 struct layer {

@@ -11,9 +11,9 @@
 #include "cmd/output.h"
 #include "cmd/snapshot_client.h"
 #include "cmd/top/columns.h"
-#include "view/json.h"
-#include "view/snapshot_read.h"
-#include "view/table.h"
+#include "view/json/json.h"
+#include "view/snapshot/read.h"
+#include "view/table/table.h"
 
 enum { WHY_TEXT = 400, PROCESSES_MAX = 16 };
 

@@ -12,7 +12,7 @@
 #include "model/xid.h"
 #include "view/names.h"
 #include "view/shown.h"
-#include "view/table_parts.h"
+#include "view/table/parts.h"
 
 #define RECENT_NS (3600 * NSEC_PER_SEC)
 #define GIB (1024.0 * 1024.0 * 1024.0)

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "cmd/top/columns.h"
-#include "view/select.h"
+#include "view/fields/select.h"
 
 const char *const about_names[ABOUTS] = {
 	[ABOUT_ALL] = "all", [ABOUT_GPU] = "gpu", [ABOUT_PROCESS] = "pid", [ABOUT_JOB] = "job"

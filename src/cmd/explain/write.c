@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "cmd/top/columns.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 static json_t *format_text(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 

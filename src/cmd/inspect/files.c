@@ -14,7 +14,7 @@
 #include "cmd/inspect/inspect.h"
 #include "proc/mapped.h"
 #include "proc/maps.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 enum {
 	FILES_MAX = 4096, /* different files mapped by a process */

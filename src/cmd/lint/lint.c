@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "config/nearest.h"
-#include "view/family_names.h"
-#include "view/table.h"
+#include "view/metrics/family_names.h"
+#include "view/table/table.h"
 
 enum {
 	SAID_MAX = 64 << 20,

@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "model/metric.h"
-#include "view/dcgm_fields.h"
+#include "view/dcgm/fields.h"
 
 enum { SEEN_MAX = 64 };
 

@@ -13,7 +13,7 @@
 
 #include "base/macro.h"
 #include "cmd/lint/promql.h"
-#include "view/family_names.h"
+#include "view/metrics/family_names.h"
 
 static const char prefix[] = "gpusonde_";
 static const char *const keywords[] = {

@@ -8,7 +8,7 @@
 
 #include "model/finding.h"
 #include "model/snapshot.h"
-#include "view/select.h"
+#include "view/fields/select.h"
 
 enum { ACCOUNT_POINTS = 240, ACCOUNT_NAME = 256 };
 

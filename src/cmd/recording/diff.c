@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/recording/report.h"
-#include "view/json.h"
+#include "view/json/json.h"
 
 enum { EXIT_CHANGED = 3 };
 

@@ -11,8 +11,8 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/collector.h"
-#include "agent/recording.h"
+#include "agent/driver/collector.h"
+#include "agent/record/recording.h"
 #include "base/clock.h"
 #include "base/log.h"
 

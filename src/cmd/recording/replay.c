@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/dcgm_style.h"
+#include "agent/dcgm/style.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cmd/output.h"
@@ -19,7 +19,7 @@
 #include "cmd/recording/replay_serve.h"
 #include "screen/window.h"
 #include "serve/address.h"
-#include "view/table.h"
+#include "view/table/table.h"
 #include "view/view.h"
 
 enum { NODE_SECTIONS = JSON_GPUS | JSON_PROCESSES | JSON_NODE | JSON_TRACE | JSON_KERNELS | JSON_EVENTS };

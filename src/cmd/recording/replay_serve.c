@@ -10,10 +10,10 @@
 
 #include <systemd/sd-event.h>
 
-#include "agent/history.h"
-#include "agent/report.h"
+#include "agent/record/history.h"
+#include "agent/record/report.h"
 #include "agent/snapshot_pages.h"
-#include "agent/web.h"
+#include "agent/web/web.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cmd/recording/film.h"

@@ -12,7 +12,7 @@
 #include "base/moment.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
-#include "view/json.h"
+#include "view/json/json.h"
 #include "view/names.h"
 
 /* ---- what is asked for ---- */

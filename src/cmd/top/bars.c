@@ -9,7 +9,7 @@
 #include "screen/bar.h"
 #include "screen/sparkline.h"
 #include "view/shown.h"
-#include "view/table_parts.h"
+#include "view/table/parts.h"
 
 enum {
 	BAR_MIN = 6,

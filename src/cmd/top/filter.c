@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "view/fields.h"
+#include "view/fields/fields.h"
 
 enum { WORDS_MAX = 8, WORD_TEXT = 64 };
 

@@ -13,7 +13,7 @@
 #include "screen/bar.h"
 #include "view/names.h"
 #include "view/shown.h"
-#include "view/table_parts.h"
+#include "view/table/parts.h"
 
 enum { LINE_TEXT = 512, MODELS_MAX = 4, CLOCK_TEXT = 40, ROOMY_ROWS = 24, NARROW_COLUMNS = 50 };
 #define OLD_NS (3 * NSEC_PER_SEC) /* an age from which it is no longer said in passing */

@@ -22,7 +22,7 @@
 #include "cmd/top/hosts.h"
 #include "cmd/top/prune.h"
 #include "cmd/top/replayed.h"
-#include "view/snapshot_read.h"
+#include "view/snapshot/read.h"
 #include "view/view.h"
 
 enum { STACK_BYTES = 1 << 20 };

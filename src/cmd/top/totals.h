@@ -3,7 +3,7 @@
 #pragma once
 
 #include "model/snapshot.h"
-#include "view/table_parts.h"
+#include "view/table/parts.h"
 
 /* A figure over the GPUs that have it. */
 struct total {

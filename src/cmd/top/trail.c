@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/hashmap.h"
 #include "cmd/top/growth.h"
-#include "view/table_parts.h"
+#include "view/table/parts.h"
 #include "view/traced.h"
 
 enum {

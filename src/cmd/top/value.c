@@ -16,7 +16,7 @@
 #include "cmd/top/tree.h"
 #include "view/names.h"
 #include "view/shown.h"
-#include "view/table_parts.h"
+#include "view/table/parts.h"
 
 void value_set(struct value *value, const char *fmt, ...)
 {

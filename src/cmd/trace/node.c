@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "agent/collector.h"
+#include "agent/driver/collector.h"
 #include "base/clock.h"
 #include "cmd/snapshot_client.h"
-#include "view/snapshot_read.h"
+#include "view/snapshot/read.h"
 
 #define FIRST_READING_NS (3 * NSEC_PER_SEC) /* timeout; a healthy driver needs well under one second */
 #define STEP_NS (100 * NSEC_PER_MSEC)

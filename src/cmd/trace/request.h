@@ -8,7 +8,7 @@
 
 #include "config/cmdline.h"
 #include "timeline/files.h"
-#include "view/stacks.h"
+#include "view/stacks/stacks.h"
 
 struct timeline_request {
 	enum timeline_format format;

@@ -15,7 +15,7 @@
 #include "python/stacks.h"
 #include "unwind/names.h"
 #include "view/lines.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 /* Of pprof and the page, which say each text once. */
 enum { PIECE = 1 << 20 };

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "pipeline/stacks.h"
-#include "view/stacks.h"
+#include "view/stacks/stacks.h"
 #include "view/view.h"
 
 enum trace_stacks_format {

@@ -37,7 +37,7 @@
 #include "proc/maps.h"
 #include "proc/capabilities.h"
 #include "trace/attach.h"
-#include "view/table.h"
+#include "view/table/table.h"
 
 enum { LINES = 40, LINES_LIVE = 10 /* of Python, in the table */ };
 

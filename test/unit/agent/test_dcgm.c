@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/dcgm.h"
+#include "agent/dcgm/dcgm.h"
 #include "base/clock.h"
 #include "base/fd.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/device_access.h"
+#include "agent/driver/device_access.h"
 #include "base/clock.h"
 
 #define PATIENCE_NS (20 * NSEC_PER_SEC)

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/macro.h"
-#include "agent/driver_outage.h"
+#include "agent/driver/outage.h"
 
 enum { S = 1000 }; /* seconds of the boot clock that these tests begin at */
 

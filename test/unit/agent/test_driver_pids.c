@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/driver_pids.h"
+#include "agent/driver/pids.h"
 #include "base/clock.h"
 #include "base/macro.h"
 

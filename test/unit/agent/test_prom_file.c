@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/prom_file.h"
+#include "agent/outputs/prom_file.h"
 #include "base/fd.h"
 #include "base/macro.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/push.h"
+#include "agent/outputs/push.h"
 #include "base/clock.h"
 
 #define PATIENCE_NS (20 * NSEC_PER_SEC)

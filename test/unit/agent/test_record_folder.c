@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/record_folder.h"
+#include "agent/record/record_folder.h"
 
 static const uint64_t mebibyte = 1 << 20;
 

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/statsd.h"
+#include "agent/outputs/statsd.h"
 #include "base/fd.h"
 #include "base/macro.h"
 #include "model/publisher.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/statsd_packets.h"
+#include "agent/outputs/statsd_packets.h"
 #include "base/macro.h"
 
 static struct statsd_packets packets;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/textfile.h"
+#include "agent/outputs/textfile.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/macro.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/timelines.h"
+#include "agent/record/timelines.h"
 #include "base/clock.h"
 #include "web/file_arguments.h"
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/web.h"
+#include "agent/web/web.h"
 #include "base/clock.h"
 #include "serve/address.h"
 

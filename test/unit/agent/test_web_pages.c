@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/web_pages.h"
+#include "agent/web/pages.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "helper/message.h"

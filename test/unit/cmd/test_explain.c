@@ -8,7 +8,7 @@
 #include "cmd/explain/explain.h"
 #include "cmd/top/columns.h"
 #include "view/fixture.h"
-#include "view/snapshot_read.h"
+#include "view/snapshot/read.h"
 
 /* One GPU of the node in full, as its document has it. */
 static json_t *document;

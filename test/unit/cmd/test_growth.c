@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "cmd/top/growth.h"
-#include "view/snapshot_read.h"
+#include "view/snapshot/read.h"
 
 enum { BEGIN_S = 1000 };
 

@@ -12,7 +12,7 @@
 #include "cmd/recording/replay_serve.h"
 #include "cmd/recording/report.h"
 #include "view/fixture.h"
-#include "view/json.h"
+#include "view/json/json.h"
 
 #define SECOND INT64_C(1000000000)
 

@@ -7,7 +7,7 @@
 #include "cmd/top/growth.h"
 #include "cmd/top/prune.h"
 #include "cmd/top_screen.h"
-#include "view/snapshot_read.h"
+#include "view/snapshot/read.h"
 
 /* The sample's document is this node's: as it is kept, or as it would be, had nothing been left out. */
 static void read_node(struct sample *sample, struct snapshot *s, bool whole)

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
-#include "view/container_rows.h"
+#include "view/container/rows.h"
 
 #define MIB (1024.0 * 1024)
 #define NOW_BOOT (1000 * NSEC_PER_SEC)

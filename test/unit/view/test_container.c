@@ -8,7 +8,7 @@
 
 #include "base/macro.h"
 #include "container_node.h"
-#include "view/container.h"
+#include "view/container/container.h"
 
 /* ---- what is seen of it ---- */
 

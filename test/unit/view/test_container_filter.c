@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/macro.h"
-#include "view/container_filter.h"
-#include "view/go_writer.h"
+#include "view/container/filter.h"
+#include "view/container/go_writer.h"
 
 enum { CONTAINER, POD, NAMESPACE, NODE };
 

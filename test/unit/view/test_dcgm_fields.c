@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/macro.h"
 #include "fixture.h"
-#include "view/dcgm_fields.h"
+#include "view/dcgm/fields.h"
 #include "view/view.h"
 
 struct result {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/macro.h"
-#include "view/families.h"
+#include "view/metrics/families.h"
 
 #define A "# HELP a_total The first.\n# TYPE a_total counter\na_total{x=\"1\"} 1\na_total 2\n"
 #define B "# HELP b The second.\n# TYPE b gauge\nb 3\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "view/fields.h"
+#include "view/fields/fields.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/macro.h"
-#include "view/go_writer.h"
+#include "view/container/go_writer.h"
 
 static void assert_string(const char *text, const char *expected)
 {

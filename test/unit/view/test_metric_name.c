@@ -6,7 +6,7 @@
 
 #include "base/macro.h"
 #include "model/metric.h"
-#include "view/metric_name.h"
+#include "view/metrics/metric_name.h"
 
 static size_t named(const char *name, uint16_t *list, size_t room)
 {

@@ -7,7 +7,7 @@
 #include "base/macro.h"
 #include "client.h"
 #include "fixture.h"
-#include "view/families.h"
+#include "view/metrics/families.h"
 #include "view/view.h"
 
 static bool has(const char *text, const char *what)

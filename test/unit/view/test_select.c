@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "view/select.h"
+#include "view/fields/select.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -137,12 +137,9 @@ static void survives_any_document(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(selects_nothing_unasked),
-		cmocka_unit_test(selects_by_pod),
-		cmocka_unit_test(selects_by_container),
-		cmocka_unit_test(selects_by_job_and_user),
-		cmocka_unit_test(claimants_are_counted),
-		cmocka_unit_test(selects_by_gpu),
+		cmocka_unit_test(selects_nothing_unasked), cmocka_unit_test(selects_by_pod),
+		cmocka_unit_test(selects_by_container),    cmocka_unit_test(selects_by_job_and_user),
+		cmocka_unit_test(claimants_are_counted),   cmocka_unit_test(selects_by_gpu),
 		cmocka_unit_test(survives_any_document),
 	};
 

@@ -8,7 +8,7 @@
 #include "base/macro.h"
 #include "client.h"
 #include "fixture.h"
-#include "view/snapshot_read.h"
+#include "view/snapshot/read.h"
 #include "view/view.h"
 
 enum { SECTIONS = JSON_GPUS | JSON_PROCESSES | JSON_NODE };

@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 #include "base/macro.h"
-#include "view/stacks.h"
+#include "view/stacks/stacks.h"
 
 static const struct stack_place places[] = {
 	{ .name = "main", .file = "a;b.py", .line = 3, .first_line = 1 },

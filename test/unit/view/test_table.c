@@ -7,8 +7,8 @@
 #include "base/macro.h"
 #include "base/text.h"
 #include "fixture.h"
-#include "view/snapshot_read.h"
-#include "view/table.h"
+#include "view/snapshot/read.h"
+#include "view/table/table.h"
 #include "view/view.h"
 
 typedef int table_fn(const struct snapshot *s, const struct table_options *options, struct strbuf *out);

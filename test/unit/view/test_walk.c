@@ -8,10 +8,10 @@
 #include "base/macro.h"
 #include "client.h"
 #include "fixture.h"
-#include "view/family_names.h"
+#include "view/metrics/family_names.h"
 #include "view/number.h"
 #include "view/view.h"
-#include "view/walk.h"
+#include "view/walk/walk.h"
 
 enum { SAMPLES_MAX = 20000, NAME = 120 };
 
