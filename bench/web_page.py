@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The web page: what twenty viewers cost the agent, and the longest piece of work of a browser that shows 64 GPUs and 5,000 processes (tasks of the page's
-thread, by Chromium's tracing, from the page's first byte on): by the clock, and the processor time of it, to which other work of the machine adds nothing."""
+thread, by Chromium's tracing, from the page's first byte on), and the processor time of one, to which other work of the machine adds nothing.
+
+The promise is of the clock, as a browser judges long tasks. It is judged with BENCH_QUIET=yes: nothing else runs here, and there are cores for the agent, too."""
 import os
 import shutil
 import socket
@@ -21,6 +23,7 @@ VIEWERS = 20
 START_S = 10 # what only a start takes has gone then
 TICK = os.sysconf("SC_CLK_TCK")
 LONG_MS = 50
+QUIET = os.environ.get("BENCH_QUIET") == "yes"
 CATEGORIES = "toplevel,devtools.timeline"
 VIEWS = {"GPUs": "", "charts": "#charts", "processes, sorted and searched": "#processes?q=python&sort=-sm", "topology": "#topology"}
 
@@ -79,7 +82,7 @@ def viewers_cost():
 
 
 def longest(browser, url):
-    """Of the tasks of the thread that runs the page's scripts: by the clock, and in processor time, in ms."""
+    """Of the tasks of the thread that runs the page's scripts: by the clock, and in processor time, in ms; None: the trace has none."""
     with browser.open("about:blank", 1920, 1080) as page:
         browser.events.clear()
         browser.send("Tracing.start", categories=CATEGORIES, transferMode="ReportEvents")
@@ -92,7 +95,7 @@ def longest(browser, url):
     events = [e for event in browser.events if event["method"] == "Tracing.dataCollected" for e in event["params"]["value"] if e.get("dur")]
     threads = {(e["pid"], e["tid"]) for e in events if e["name"] == "FunctionCall"}
     tasks = [e for e in events if (e["pid"], e["tid"]) in threads and e["name"].endswith("RunTask")]
-    return max(e["dur"] for e in tasks) / 1000, max(e.get("tdur", 0) for e in tasks) / 1000
+    return tuple(max(e.get(of, 0) for e in tasks) / 1000 for of in ("dur", "tdur")) if tasks else None
 
 
 def first_in_line():
@@ -114,7 +117,11 @@ def run():
         return
     with Agent() as one, BigNode(one) as node, first_in_line() as browser:
         for name, view in VIEWS.items():
-            clock, processor = longest(browser, node.url + view)
+            found = longest(browser, node.url + view)
             what = f"{GPUS} GPUs, {PROCESSES} processes, {name}: longest piece of work in {SECONDS} s"
+            if not found:
+                yield Row(what, skipped="the browser's trace has no tasks of the page: try again, with nothing else running")
+                continue
+            clock, processor = found
+            yield Row(f"{what}, ms by the clock{'' if QUIET else ' (judged with BENCH_QUIET=yes)'}", clock, "{:.0f}", at_most=LONG_MS if QUIET else None)
             yield Row(f"{what}, ms of processor time", processor, "{:.0f}", at_most=LONG_MS)
-            yield Row(f"{what}, ms by the clock", clock, "{:.0f}")

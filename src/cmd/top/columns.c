@@ -29,6 +29,7 @@ static const struct column columns[] = {
 #define VALUE(name_) .value = value_##name_
 #define SPARE .spare = true
 #define SUMMED .summed = true
+#define TOTAL .total = true
 #define COLUMN(tab_, title_, width_, kind_, drop_, ...) \
 	{ .tab = TAB_##tab_,                            \
 	  .title = title_,                              \
@@ -38,6 +39,7 @@ static const struct column columns[] = {
 	  __VA_ARGS__ },
 #include "cmd/top/columns.def"
 #undef COLUMN
+#undef TOTAL
 #undef SUMMED
 #undef SPARE
 #undef VALUE
@@ -227,7 +229,7 @@ static void keep_time_of_day(char text[static VALUE_TEXT])
 void column_text(const struct sample *sample, const struct row *row, const struct column *column,
 		 struct value *ret_value)
 {
-	char text[VALUE_TEXT];
+	char text[VALUE_TEXT], part[16] = "";
 
 	column_value(sample, row, column, ret_value);
 	if (!ret_value->known) {
@@ -240,5 +242,8 @@ void column_text(const struct sample *sample, const struct row *row, const struc
 	if (ret_value->text[0])
 		return;
 	number_text(column->kind, ret_value->number, text);
-	snprintf(ret_value->text, sizeof(ret_value->text), "%s%.150s", ret_value->estimated ? "~" : "", text);
+	if (ret_value->part > 0)
+		snprintf(part, sizeof(part), "(%u) ", ret_value->part);
+	snprintf(ret_value->text, sizeof(ret_value->text), "%s%s%.140s", part,
+		 ret_value->estimated ? "~" : "", text);
 }

@@ -55,6 +55,7 @@ enum { VALUE_TEXT = 160 };
 struct value {
 	bool known, estimated;
 	bool is_text;
+	unsigned part; /* of a machine's GPUs: of so many alone; 0: of all */
 	double number;
 	char text[VALUE_TEXT];
 	enum role role;
@@ -68,7 +69,7 @@ struct column {
 	unsigned width;
 	enum column_kind kind;
 	unsigned drop;
-	bool spare, summed;
+	bool spare, summed, total;
 	const char *path;
 	value_fn *value;
 };

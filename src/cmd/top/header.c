@@ -170,13 +170,22 @@ static void draw_names(const struct top *top, const struct sample *shown, struct
 		draw_driver(shown->snapshot, canvas, row, at, room);
 }
 
-/* Names before figures; what is not known of any GPU is left out, and so is what there is no room for. */
-static int draw_total(struct canvas *canvas, int row, int at, const char *name, const char *text)
+/*
+ * Names before figures; what is not known of any GPU is left out, and so is what there is no room for. What
+ * is of @n GPUs and not of all says so, as on the web page.
+ */
+static int draw_total(struct canvas *canvas, int row, int at, const char *name, const char *text, unsigned n,
+		      unsigned gpus)
 {
-	if (at + canvas_width(name) + 1 + canvas_width(text) > canvas->columns)
+	char whole[128];
+
+	snprintf(whole, sizeof(whole), "%s", text);
+	if (n < gpus)
+		snprintf(whole, sizeof(whole), "%s (%u of %u)", text, n, gpus);
+	if (at + canvas_width(name) + 1 + canvas_width(whole) > canvas->columns)
 		return at;
 	at += canvas_textf(canvas, row, at, canvas->columns - at, ROLE_DIM, "%s ", name);
-	return at + canvas_text(canvas, row, at, canvas->columns - at, ROLE_TEXT, text) + 3;
+	return at + canvas_text(canvas, row, at, canvas->columns - at, ROLE_TEXT, whole) + 3;
 }
 
 static void draw_totals(const struct sample *shown, struct canvas *canvas, int row)
@@ -195,25 +204,25 @@ static void draw_totals(const struct sample *shown, struct canvas *canvas, int r
 				   "%s   ", totals.word);
 	if (totals.load.n > 0) {
 		snprintf(text, sizeof(text), "%.0f %%", totals.load.sum / totals.load.n * 100);
-		at = draw_total(canvas, row, at, "util", text);
+		at = draw_total(canvas, row, at, "util", text, totals.load.n, totals.gpus);
 	}
-	if (totals.used.n > 0 && totals.memory.n > 0) {
+	if (totals.used.n > 0) {
 		snprintf(text, sizeof(text), "%.1f/%.1f GiB", totals.used.sum / gib, totals.memory.sum / gib);
-		at = draw_total(canvas, row, at, "memory", text);
+		at = draw_total(canvas, row, at, "memory", text, totals.used.n, totals.gpus);
 	}
 	if (totals.power.n > 0) {
-		if (totals.limit.n == totals.power.n)
+		if (totals.limited.n == totals.power.n)
 			snprintf(text, sizeof(text), "%.0f/%.0f W", totals.power.sum, totals.limit.sum);
 		else
 			snprintf(text, sizeof(text), "%.0f W", totals.power.sum);
-		at = draw_total(canvas, row, at, "power", text);
+		at = draw_total(canvas, row, at, "power", text, totals.power.n, totals.gpus);
 	}
 	if (totals.heat.n > 0) {
 		snprintf(text, sizeof(text), "%.0f %sC", totals.heat.most, canvas->ascii ? "" : "\u00b0");
-		at = draw_total(canvas, row, at, "hottest", text);
+		at = draw_total(canvas, row, at, "hottest", text, totals.heat.n, totals.gpus);
 	}
 	snprintf(text, sizeof(text), "%u", totals.processes);
-	draw_total(canvas, row, at, "processes", text);
+	draw_total(canvas, row, at, "processes", text, totals.gpus, totals.gpus);
 }
 
 /* Whole titles, short ones, these without blanks, or keys alone but for the tab that is shown. */

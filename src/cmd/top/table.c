@@ -8,7 +8,7 @@
 #include "view/names.h"
 #include "view/number.h"
 
-enum { GAP = 1, TEXT_LEAST = 10, MARK = 2 };
+enum { GAP = 1, TEXT_LEAST = 10, MARK = 2, PART = 5 /* "(71) " */ };
 
 /* The columns that are drawn, and how wide. */
 struct layout {
@@ -18,12 +18,13 @@ struct layout {
 };
 
 /* Of a text that is always shown, half. */
-static int least_width(const struct column *column)
+static int least_width(const struct layout *layout, unsigned i)
 {
+	const struct column *column = &layout->columns[layout->which[i]];
 	int width = (int)column->width;
 
 	if (column->kind != KIND_TEXT)
-		return width;
+		return layout->widths[i];
 	return MIN(width, column->drop == 0 ? MAX(width / 2, (int)TEXT_LEAST) : (int)TEXT_LEAST);
 }
 
@@ -32,7 +33,7 @@ static int row_width(const struct layout *layout, bool least)
 	int width = 0;
 
 	for (unsigned i = 0; i < layout->n; i++)
-		width += (least ? least_width(&layout->columns[layout->which[i]]) : layout->widths[i]) + GAP;
+		width += (least ? least_width(layout, i) : layout->widths[i]) + GAP;
 	return width - GAP;
 }
 
@@ -65,7 +66,7 @@ static unsigned widest_text(const struct layout *layout)
 	for (unsigned i = 0; i < layout->n; i++) {
 		const struct column *column = &layout->columns[layout->which[i]];
 
-		if (column->kind == KIND_TEXT && layout->widths[i] > least_width(column) &&
+		if (column->kind == KIND_TEXT && layout->widths[i] > least_width(layout, i) &&
 		    (found == layout->n || layout->widths[i] > layout->widths[found]))
 			found = i;
 	}
@@ -86,6 +87,19 @@ static bool is_meaningful(const struct top *top, const struct column *column)
 			return true;
 	}
 	return false;
+}
+
+static int full_width(const struct top *top, const struct column *column)
+{
+	int width = (int)column->width;
+	struct value value;
+
+	for (uint32_t i = 0; column->total && i < top->rows.n; i++) {
+		column_value(top->rows.list[i].sample, &top->rows.list[i], column, &value);
+		if (value.part > 0)
+			return width + PART;
+	}
+	return width;
 }
 
 /* Of several machines, which one each row is of. */
@@ -115,7 +129,7 @@ static void arrange(const struct top *top, int columns, struct layout *ret_layou
 		    (layout.n > 0 && layout.which[0] == view->shown[i]))
 			continue;
 		layout.which[layout.n] = view->shown[i];
-		layout.widths[layout.n++] = (int)layout.columns[view->shown[i]].width;
+		layout.widths[layout.n++] = full_width(top, &layout.columns[view->shown[i]]);
 	}
 	while (row_width(&layout, true) > columns && (at = most_dispensable(&layout)) < layout.n)
 		remove_column(&layout, at);

@@ -21,6 +21,18 @@ static void add_up(struct total *total, const struct entity *e, enum gpu_metric 
 	total->n++;
 }
 
+/* Of two that are shown as one: of the same GPUs, those that have both. */
+static void add_both(struct total *part, struct total *whole, const struct entity *e, enum gpu_metric row,
+		     enum gpu_metric of)
+{
+	double v;
+
+	if (!entity_number(e, row, &v) || !entity_number(e, of, &v))
+		return;
+	add_up(part, e, row);
+	add_up(whole, e, of);
+}
+
 static void add_state(struct gpu_totals *totals, const struct snapshot *s, const struct entity *e)
 {
 	struct gpu_state state;
@@ -45,10 +57,9 @@ void totals_add(struct gpu_totals *totals, const struct snapshot *s)
 		if (!e->present || e->stale)
 			continue;
 		add_up(&totals->load, e, GPU_UTILIZATION_GPU);
-		add_up(&totals->used, e, GPU_MEMORY_USED);
-		add_up(&totals->memory, e, GPU_MEMORY_TOTAL);
+		add_both(&totals->used, &totals->memory, e, GPU_MEMORY_USED, GPU_MEMORY_TOTAL);
 		add_up(&totals->power, e, GPU_POWER);
-		add_up(&totals->limit, e, GPU_POWER_LIMIT_ENFORCED);
+		add_both(&totals->limited, &totals->limit, e, GPU_POWER, GPU_POWER_LIMIT_ENFORCED);
 		add_up(&totals->heat, e, GPU_TEMPERATURE);
 	}
 }

@@ -12,7 +12,9 @@ struct total {
 };
 
 struct gpu_totals {
-	struct total load, used, memory, power, limit, heat;
+	struct total load, power, heat;
+	struct total used, memory; /* of GPUs that have both */
+	struct total limited, limit; /* power and its limit, likewise */
 	unsigned gpus, processes;
 	enum gpu_severity worst;
 	char word[24]; /* of the worst state; "ok" */

@@ -337,6 +337,15 @@ static bool totals_of(const struct sample *sample, struct gpu_totals *totals)
 	return true;
 }
 
+/* Of the GPUs that have it: of how many is said where it is not of all. */
+static void set_total(struct value *value, const struct total *total, double number, unsigned gpus)
+{
+	if (total->n == 0)
+		return;
+	set_number(value, number);
+	value->part = total->n < gpus ? total->n : 0;
+}
+
 void value_worst_state(const struct sample *sample, const struct row *row, struct value *value)
 {
 	struct gpu_totals totals;
@@ -373,22 +382,23 @@ void value_total_load(const struct sample *sample, _unused_ const struct row *ro
 {
 	struct gpu_totals totals;
 
-	if (totals_of(sample, &totals) && totals.load.n > 0)
-		set_number(value, totals.load.sum / totals.load.n);
+	if (totals_of(sample, &totals))
+		set_total(value, &totals.load, totals.load.sum / MAX(totals.load.n, 1U), totals.gpus);
 }
 
 void value_total_memory(const struct sample *sample, _unused_ const struct row *row, struct value *value)
 {
 	struct gpu_totals totals;
 
-	if (totals_of(sample, &totals) && totals.used.n > 0)
-		set_number(value, totals.used.sum);
+	if (totals_of(sample, &totals))
+		set_total(value, &totals.used, totals.used.sum, totals.gpus);
 }
 
 void value_total_memory_of(const struct sample *sample, _unused_ const struct row *row, struct value *value)
 {
 	struct gpu_totals totals;
 
+	/* Of the GPUs that the memory in use is of, and is said to be. */
 	if (totals_of(sample, &totals) && totals.memory.n > 0)
 		set_number(value, totals.memory.sum);
 }
@@ -397,16 +407,16 @@ void value_total_power(const struct sample *sample, _unused_ const struct row *r
 {
 	struct gpu_totals totals;
 
-	if (totals_of(sample, &totals) && totals.power.n > 0)
-		set_number(value, totals.power.sum);
+	if (totals_of(sample, &totals))
+		set_total(value, &totals.power, totals.power.sum, totals.gpus);
 }
 
 void value_total_heat(const struct sample *sample, _unused_ const struct row *row, struct value *value)
 {
 	struct gpu_totals totals;
 
-	if (totals_of(sample, &totals) && totals.heat.n > 0)
-		set_number(value, totals.heat.most);
+	if (totals_of(sample, &totals))
+		set_total(value, &totals.heat, totals.heat.most, totals.gpus);
 }
 
 void value_host_age(_unused_ const struct sample *sample, const struct row *row, struct value *value)

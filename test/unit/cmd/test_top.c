@@ -115,6 +115,42 @@ static void many_gpus_fit(_unused_ void **state)
 	fixture_free(s);
 }
 
+static void forget(json_t *gpus, size_t gpu, const char *group, const char *figure)
+{
+	json_t *in = json_array_get(gpus, gpu);
+
+	assert_int_equal(json_object_set_new(group ? json_object_get(in, group) : in, figure, json_null()),
+			 0);
+}
+
+/* What is not known of all GPUs says of how many it is; two figures side by side are of the same GPUs. */
+static void totals_say_of_how_many(_unused_ void **state)
+{
+	json_t *document, *gpus;
+	char *text;
+
+	begin("full");
+	document = json_loadb(top.sample->text.data, top.sample->text.len, 0, NULL);
+	gpus = json_object_get(document, "gpus");
+	assert_null(strstr(draw(200, 30), " of 8)"));
+	forget(gpus, 0, "utilization_ratio", "gpu");
+	forget(gpus, 1, NULL, "memory_used_bytes");
+	forget(gpus, 2, NULL, "memory_total_bytes");
+	forget(gpus, 3, NULL, "power_watts");
+	forget(gpus, 4, "power_limit_watts", "enforced");
+	for (size_t i = 0; i < 8; i++)
+		forget(gpus, i, NULL, "temperature_celsius");
+	sample_free(top.sample);
+	text = json_dumps(document, JSON_COMPACT);
+	assert_int_equal(sample_of_text(text, strlen(text), &top.sample), 0);
+	/* 0.86 to 0.20; 75, 57, 51, 45, 39, 33 GB of 6 * 85.5; 688 W and less by 55 each, without 523. */
+	assert_non_null(strstr(draw(200, 30), "util 53 % (7 of 8)   memory 279.4/477.9 GiB (6 of 8)   "
+					      "power 3441 W (7 of 8)   processes 64"));
+	free(text);
+	json_decref(document);
+	end();
+}
+
 static void rows_are_filtered(_unused_ void **state)
 {
 	begin("small");
@@ -470,6 +506,9 @@ static void several_machines(_unused_ void **state)
 	processes = top.sample->parts[0].sample->snapshot->processes_n;
 	assert_non_null(strstr(draw(160, 40), "node3 does not answer: nobody answers there"));
 	assert_int_equal(top.rows.n, 3);
+	/* The figures of fewer than its four GPUs say so, also where there is little room. */
+	assert_int_equal(count(draw(80, 24), "   4    (1) 57 %    (2) 85.0 GiB "), 2);
+	assert_int_equal(count(draw(200, 40), "(2) 57 \u00b0C "), 2);
 	press('2');
 	draw(160, 40);
 	assert_int_equal(top.rows.n, 2 * processes);
@@ -607,6 +646,7 @@ int main(void)
 		cmocka_unit_test(screens),
 		cmocka_unit_test(every_size),
 		cmocka_unit_test(many_gpus_fit),
+		cmocka_unit_test(totals_say_of_how_many),
 		cmocka_unit_test(rows_are_filtered),
 		cmocka_unit_test(conditions_compare_in_the_columns_unit),
 		cmocka_unit_test(a_table_has_every_gpu),
