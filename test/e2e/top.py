@@ -414,17 +414,32 @@ def test_tls_and_a_token():
 # ---- more than is simulated ----
 
 class Pages(http.server.BaseHTTPRequestHandler):
-    """An agent's pages that do not change."""
+    """An agent's pages."""
     def do_GET(self): # pylint: disable=invalid-name
-        found = self.path.split("?")[0] == "/api/v1/snapshot"
-        text = self.server.page if found else b"{}"
-        self.send_response(200 if found else 404)
+        page = self.server.pages.get(self.path.split("?")[0].removeprefix("/api/v1/"))
+        text = json.dumps(page or {}).encode()
+        self.send_response(200 if page else 404)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
 
     def log_message(self, *_): # pylint: disable=arguments-differ
         pass
+
+
+@contextlib.contextmanager
+def pages_served(**pages):
+    """An agent with these pages, by the last part of their paths; its address."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    server.pages = pages
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 # No GPU is slowed, and the first cell of each bar is full.
@@ -455,16 +470,34 @@ def big_node(gpus, processes, load=0.5):
         gpu_of(row, i % gpus // of_one, of_one)
         row.update(pid=100000 + i, memory_bytes=(processes - i) << 20)
     page["processes"] = copied(page["processes"], processes, process)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
-    server.page = json.dumps(page).encode()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with pages_served(snapshot=page) as address:
+        yield address
+
+
+def one_finding(title, minute, **members):
+    return {"finding": "idle_gpu", "id": minute, "title": title, "remedy": "do something else", "active": True, "caused_by": None,
+            "timeline": {"begin": f"2026-01-31T23:{minute:02}:00.000Z"}, **members}
+
+
+def test_the_newest_finding_of_several_machines():
+    """It is above every tab, not above that of findings alone, and goes when its machine does not list it any more."""
+    with Agent(scenario=EVEN) as agent:
+        node = wait_for(lambda: agent.get("/api/v1/snapshot").json(), "a node")
+    old = {"findings": [one_finding("it waits long", 1)]}
+    new = {"findings": [one_finding("it waits longer", 2), one_finding("it waits now", 5), one_finding("it waited", 7, active=False)]}
+    with pages_served(snapshot=node, findings=old) as first, pages_served(snapshot=node, findings=new) as second, pages_served(snapshot=node) as third:
+        with hosts_screen(first, second, third) as screen:
+            for key in "H1250m8":
+                screen.keys(key)
+                screen.shows(f"{second}: it waits now: do something else")
+            screen.keys("a")
+            screen.shows("idle_gpu", "2026-01-31 23:05")
+            screen.keys("Escape", "1")
+            new["findings"].clear()
+            screen.shows(f"{first}: it waits long: do something else", without=["it waits now"])
+            screen.keys("q")
+            equal(screen.status(), 0)
+            equal(screen.errors(), "")
 
 
 def settles(screen, pattern, wanted, what):

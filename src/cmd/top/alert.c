@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "model/xid.h"
@@ -84,24 +85,30 @@ static bool xid(const struct snapshot *s, struct alert *alert)
 			 ago_ns / (60 * NSEC_PER_SEC), xid_action_text(description->action));
 }
 
+/* Since when; in this form later texts are greater. */
+static const char *begun(const json_t *finding)
+{
+	return text_member(json_object_get(finding, "timeline"), "begin");
+}
+
+/* The newest of those that are so now, and that no other explains. */
 static bool finding(const struct sample *sample, struct alert *alert)
 {
-	const json_t *one;
+	const json_t *one, *newest = NULL;
 	size_t i;
 
-	json_array_foreach(json_object_get(sample->pages[PAGE_FINDINGS], "findings"), i, one) {
-		const char *title = json_string_value(json_object_get(one, "title"));
-		const char *remedy = json_string_value(json_object_get(one, "remedy"));
-
-		if (!json_is_true(json_object_get(one, "active")) ||
-		    json_is_integer(json_object_get(one, "caused_by")) || !title || !remedy)
-			continue;
-		set_alert(alert, false, TAB_FINDINGS, "%.150s: %.200s", title, remedy);
-		alert->sample = sample;
-		alert->finding = one;
-		return true;
-	}
-	return false;
+	json_array_foreach(json_object_get(sample->pages[PAGE_FINDINGS], "findings"), i, one)
+		if (json_is_true(json_object_get(one, "active")) &&
+		    !json_is_integer(json_object_get(one, "caused_by")) && *text_member(one, "title") &&
+		    (!newest || strcmp(begun(one), begun(newest)) > 0))
+			newest = one;
+	if (!newest)
+		return false;
+	set_alert(alert, false, TAB_FINDINGS, "%.150s: %.200s", text_member(newest, "title"),
+		  text_member(newest, "remedy"));
+	alert->sample = sample;
+	alert->finding = newest;
+	return true;
 }
 
 static bool silent_host(const struct sample *all, struct alert *alert)
@@ -122,6 +129,16 @@ static bool silent_host(const struct sample *all, struct alert *alert)
 				  first->failure);
 }
 
+/* As of one machine; of findings the newest. */
+static bool comes_before(const struct alert *a, const struct alert *b)
+{
+	if (a->severe != b->severe)
+		return a->severe;
+	if (!a->finding || !b->finding)
+		return b->finding && !a->finding;
+	return strcmp(begun(a->finding), begun(b->finding)) > 0;
+}
+
 /* Of several machines: which are silent, then the worst of what is wrong with one. */
 static bool of_several(const struct sample *all, struct alert *ret_alert)
 {
@@ -133,7 +150,8 @@ static bool of_several(const struct sample *all, struct alert *ret_alert)
 		const struct sample *part = all->parts[i].sample;
 		struct alert alert;
 
-		if (!part || !part->snapshot || !alert_newest(part, &alert) || (any && !alert.severe))
+		if (!part || !part->snapshot || !alert_newest(part, &alert) ||
+		    (any && !comes_before(&alert, ret_alert)))
 			continue;
 		any = set_alert(ret_alert, alert.severe, alert.tab, "%s: %s", part->host, alert.text);
 		ret_alert->sample = alert.sample;

@@ -14,6 +14,6 @@ struct alert {
 
 /*
  * No data at all; a GPU that is gone; one that should not be used as it is; the newest XID of the last hour;
- * other warnings of GPUs; a finding. The first of them; false: nothing is wrong.
+ * other warnings of GPUs; the newest finding. The first of them; false: nothing is wrong.
  */
 bool alert_newest(const struct sample *sample, struct alert *ret_alert);

@@ -23,7 +23,9 @@ _Static_assert(sizeof(struct hosts_begin) <= HELPER_MESSAGE_MAX, "comes whole");
 struct host_state {
 	struct strbuf body; /* of the page that comes */
 	json_t *pages[PAGES]; /* of the round that comes, but the first */
-	bool asked;
+	bool asked, findings_asked; /* in the round that comes, or was the last */
+	json_t *findings; /* the page as it was asked for last; NULL: there is none */
+	int64_t findings_ns; /* when that was; 0: never, or what was said then is not so any more */
 	struct sample *newest; /* NULL: none */
 	int64_t answered_mono_ns; /* 0: never */
 	char failure[HOSTS_WORDS_MAX]; /* of the newest round; "": it has answered, or was not asked yet */
@@ -103,16 +105,46 @@ static void fail_host(struct hosts *hosts, uint32_t i, const char *why)
 	snprintf(state->failure, sizeof(state->failure), "%s", why);
 	utf8_sanitize(state->failure);
 	state->asked = false;
+	json_decref(state->findings);
+	state->findings = NULL;
+	state->findings_ns = 0;
 	hosts->news = true;
+}
+
+/* What is wrong is said above all tabs, and findings are part of it. */
+static bool are_findings_due(const struct hosts *hosts, int64_t now_ns)
+{
+	for (uint32_t i = 0; i < hosts->list->n; i++) {
+		const struct host_state *state = &hosts->states[i];
+
+		if (!state->asked && (!state->findings_ns || now_ns - state->findings_ns >= FINDINGS_NS))
+			return true;
+	}
+	return false;
+}
+
+/* Who is being asked still is not asked anew. */
+static void expect_answer(struct host_state *state, unsigned pages, int64_t now_ns)
+{
+	if (state->asked)
+		return;
+	state->asked = true;
+	state->findings_asked = pages >> PAGE_FINDINGS & 1;
+	if (state->findings_asked)
+		state->findings_ns = now_ns;
 }
 
 void hosts_ask(struct hosts *hosts, unsigned pages)
 {
+	int64_t now_ns = clock_mono_ns();
 	char why[160] = "";
 	int r = hosts->begun ? 0 : begin_process(hosts, why);
 
+	pages |= 1u << PAGE_NODE;
+	if (are_findings_due(hosts, now_ns))
+		pages |= 1u << PAGE_FINDINGS;
 	if (r == 0)
-		r = ask_round(hosts, pages | 1u << PAGE_NODE, why);
+		r = ask_round(hosts, pages, why);
 	if (r == -EAGAIN)
 		return; /* one that has ended is replaced in a moment, or is busy */
 	if (r < 0 && !*why)
@@ -122,7 +154,7 @@ void hosts_ask(struct hosts *hosts, unsigned pages)
 		if (r < 0)
 			fail_host(hosts, i, why);
 		else
-			hosts->states[i].asked = true;
+			expect_answer(&hosts->states[i], pages, now_ns);
 }
 
 /* ---- what it says ---- */
@@ -134,6 +166,17 @@ static void forget_round(struct host_state *state)
 		json_decref(state->pages[i]);
 		state->pages[i] = NULL;
 	}
+}
+
+/* Each sample has a copy of its own: others are in other threads' hands. */
+static void keep_findings(struct host_state *state, struct sample *sample)
+{
+	if (!state->findings_asked) {
+		sample->pages[PAGE_FINDINGS] = json_deep_copy(state->findings);
+		return;
+	}
+	json_decref(state->findings);
+	state->findings = json_deep_copy(sample->pages[PAGE_FINDINGS]);
 }
 
 /* False: it is no page of an agent. */
@@ -153,6 +196,7 @@ static bool take_page(struct hosts *hosts, uint32_t i, enum page page)
 	snprintf(sample->host, sizeof(sample->host), "%s", hosts->list->list[i].name);
 	for (unsigned k = PAGE_NODE + 1; k < PAGES; k++)
 		sample->pages[k] = TAKE_PTR(state->pages[k]);
+	keep_findings(state, sample);
 	growth_follow(sample, state->newest);
 	sample_free(state->newest);
 	state->newest = sample;
@@ -300,6 +344,7 @@ void hosts_free(struct hosts *hosts)
 	for (uint32_t i = 0; hosts->states && i < hosts->list->n; i++) {
 		forget_round(&hosts->states[i]);
 		strbuf_done(&hosts->states[i].body);
+		json_decref(hosts->states[i].findings);
 		sample_free(hosts->states[i].newest);
 	}
 	free(hosts->states);

@@ -27,7 +27,6 @@
 
 enum { STACK_BYTES = 1 << 20 };
 #define END_PATIENCE_NS (200 * NSEC_PER_MSEC)
-#define FINDINGS_NS (5 * NSEC_PER_SEC) /* their age in the first lines; their tab has the newest */
 #define SOME_NS (250 * NSEC_PER_MSEC) /* what some hosts have said is shown after so long */
 
 struct sampler {

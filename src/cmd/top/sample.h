@@ -42,6 +42,9 @@ enum page {
 
 enum { COMMAND_TEXT = 160 };
 
+/* The age of findings in the first lines; their tab has the newest. */
+#define FINDINGS_NS (5 * NSEC_PER_SEC)
+
 /* What this machine says of a process that uses a GPU. */
 struct host_process {
 	uint32_t pid;
