@@ -507,14 +507,44 @@ static bool row_has(const struct top *top, const struct row *row, const char *te
 	return false;
 }
 
-/* From the row after @from on, and from the beginning again. */
-static void search_from(struct top *top, int from)
+static int row_with_id(const struct rows *rows, uint64_t id)
 {
-	for (int i = 1; top->search[0] && i <= (int)top->rows.n; i++) {
-		int at = (from + i) % (int)top->rows.n;
+	for (uint32_t i = 0; i < rows->n; i++)
+		if (row_id(&rows->list[i]) == id)
+			return (int)i;
+	return -1;
+}
 
-		if (row_has(top, &top->rows.list[at], top->search)) {
-			select_row(top, at);
+/* Also in a group that is closed, which is opened. */
+static void select_found(struct top *top, const struct rows *rows, int at)
+{
+	uint64_t id = row_id(&rows->list[at]);
+	int heading = at;
+
+	while (heading > 0 && !rows->list[heading].heading)
+		heading--;
+	if (heading < at && rows->list[heading].heading &&
+	    is_closed(&top->closed, row_id(&rows->list[heading]))) {
+		toggle_heading(top, &rows->list[heading]);
+		top_say(top, "its group was closed: o closes it again");
+		top_make_rows(top);
+	}
+	select_row(top, row_with_id(&top->rows, id));
+}
+
+/* From the row after that with this id on, and from the beginning again; 0: from there. */
+static void search_from(struct top *top, uint64_t id)
+{
+	_cleanup_(tab_rows_done) struct rows rows = { 0 };
+	int from;
+
+	top_make_open_rows(top, &rows);
+	from = id ? row_with_id(&rows, id) : -1;
+	for (int i = 1; top->search[0] && i <= (int)rows.n; i++) {
+		int at = (from + i) % (int)rows.n;
+
+		if (row_has(top, &rows.list[at], top->search)) {
+			select_found(top, &rows, at);
 			return;
 		}
 	}
@@ -526,7 +556,7 @@ static void key_search_again(struct top *top)
 	if (top->mode == MODE_FINDING)
 		finding_open_next(top);
 	else
-		search_from(top, top_view(top)->selected);
+		search_from(top, top_view(top)->selected_id);
 }
 
 static void end_typing(struct top *top, bool keep)
@@ -541,7 +571,7 @@ static void end_typing(struct top *top, bool keep)
 	if (prompt != PROMPT_SEARCH)
 		return;
 	snprintf(top->search, sizeof(top->search), "%s", top->typed);
-	search_from(top, -1);
+	search_from(top, 0);
 }
 
 /* The last character of UTF-8 goes as a whole. */

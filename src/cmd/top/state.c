@@ -113,15 +113,14 @@ static void keep_selection(struct top *top)
 	view->selected = CLAMP(view->selected, 0, MAX((int)top->rows.n - 1, 0));
 }
 
-void top_make_rows(struct top *top)
+static void make_rows(struct top *top, const struct closed *closed, struct rows *rows)
 {
 	const struct tab_view *view = top_view(top);
 	struct rows_wanted wanted = {
-		.tab = top_table(top), .types = top->types, .by = top->by, .closed = &top->closed
+		.tab = top_table(top), .types = top->types, .by = top->by, .closed = closed
 	};
 
-	tab_rows_done(&top->rows);
-	top->rows_tab = wanted.tab;
+	tab_rows_done(rows);
 	if (!top_shown(top) || wanted.tab == TAB_TOPOLOGY || wanted.tab == TAB_MACHINE)
 		return;
 	if (wanted.tab == TAB_OWNERS)
@@ -131,9 +130,21 @@ void top_make_rows(struct top *top)
 	wanted.keys_n = view->keys_n;
 	for (unsigned i = 0; i < view->keys_n; i++)
 		wanted.keys[i] = view->keys[i];
-	if (tab_rows_make(top_shown(top), &wanted, &top->rows) < 0)
+	if (tab_rows_make(top_shown(top), &wanted, rows) < 0)
 		top_say(top, "out of memory");
-	keep_selection(top);
+}
+
+void top_make_rows(struct top *top)
+{
+	make_rows(top, &top->closed, &top->rows);
+	top->rows_tab = top_table(top);
+	if (top->rows.list)
+		keep_selection(top);
+}
+
+void top_make_open_rows(struct top *top, struct rows *rows)
+{
+	make_rows(top, NULL, rows);
 }
 
 unsigned top_pages(const struct top *top)

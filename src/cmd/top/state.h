@@ -95,6 +95,8 @@ enum tab top_table(const struct top *top);
 struct tab_view *top_view(struct top *top);
 /* Makes the rows of what is shown, and keeps the selection on its row. */
 void top_make_rows(struct top *top);
+/* The same rows, and those in closed groups; into @rows, which is empty or was filled before. */
+void top_make_open_rows(struct top *top, struct rows *rows);
 /* Pages that it needs: bits 1 << enum page. */
 unsigned top_pages(const struct top *top);
 /* The row that is selected; NULL: none. */

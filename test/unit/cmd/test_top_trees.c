@@ -2,6 +2,7 @@
 /* Processes of "gpusonde top" in groups: what their headings say, and which are closed. */
 #include "test.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -163,6 +164,44 @@ static void groups_are_closed_and_opened(_unused_ void **state)
 	end();
 }
 
+static uint64_t search(const char *text)
+{
+	press('/');
+	type(text);
+	press(KEY_CODE_ENTER);
+	draw(120, 24);
+	return top.views[TAB_PROCESSES].selected_id;
+}
+
+/* What is in a closed group is found, and its group, not the others, is open then. */
+static void a_search_opens_groups(_unused_ void **state)
+{
+	uint32_t all, last, closed = 0;
+	char pid[16];
+
+	begin_tree("small", GROUP_CONTAINER);
+	draw(120, 24);
+	all = top.rows.n;
+	last = top.rows.list[all - 1].process->id.pid;
+	snprintf(pid, sizeof(pid), "%" PRIu32, last);
+	press('O');
+	draw(120, 24);
+	assert_true(top.rows.n < all);
+	assert_int_not_equal(search(pid), 0);
+	assert_int_equal(top_selected(&top)->process->id.pid, last);
+	assert_non_null(strstr(top.message, "its group was closed"));
+	for (uint32_t i = 0; i < top.rows.n; i++)
+		closed += top.rows.list[i].heading && top.rows.list[i].heading->closed;
+	assert_true(closed > 0);
+	assert_true(top.rows.n < all);
+	/* The next one is before it, and so is the group's name. */
+	press('n');
+	assert_int_equal(top_selected(&top)->process->id.pid, last);
+	search("zzz");
+	assert_non_null(strstr(top.message, "no row has"));
+	end();
+}
+
 /* By their sums; what a filter hides is still in the sums, and it is said. */
 static void groups_are_sorted_and_filtered(_unused_ void **state)
 {
@@ -196,6 +235,7 @@ int main(void)
 		cmocka_unit_test(headings_are_the_sums_of_json),
 		cmocka_unit_test(the_host_counts_a_process_once),
 		cmocka_unit_test(groups_are_closed_and_opened),
+		cmocka_unit_test(a_search_opens_groups),
 		cmocka_unit_test(groups_are_sorted_and_filtered),
 	};
 
