@@ -2,14 +2,15 @@
 #include "nvml/reader.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "nvml/abi_mig.h"
 
 /*
- * Distances at which a GPU that could not be identified is asked for again. They grow, since opening a broken
- * one may take the driver seconds, and it writes to the kernel log each time.
+ * Distances at which what could not be identified is asked for again. They grow, since opening a broken GPU
+ * may take the driver seconds, and it writes to the kernel log each time.
  */
 #define IDENTIFY_BACKOFF_MIN_NS (10 * NSEC_PER_SEC)
 #define IDENTIFY_BACKOFF_MAX_NS (300 * NSEC_PER_SEC)
@@ -58,6 +59,7 @@ static void add_gpu(struct reader *reader, uint32_t index)
 	struct nvml_device *handle = NULL;
 	struct device *device;
 	uint32_t current = 0, pending = 0;
+	int r;
 
 	/* A lost or inaccessible GPU has no handle or no name; the others are still listed. */
 	reader->lost = false;
@@ -68,11 +70,13 @@ static void add_gpu(struct reader *reader, uint32_t index)
 	device = add_device(reader, handle);
 	if (!device)
 		return;
-	if (identity_device(reader, handle, index, device->entity) < 0) {
+	r = identity_device(reader, handle, index, device->entity);
+	if (r < 0) {
 		reader->reading->entities_n--;
 		reader->unlisted += reader->lost;
 		return;
 	}
+	device->incomplete = r > 0;
 	device->mig = NVML_CALL(reader, nvmlDeviceGetMigMode, handle, &current, &pending) == NVML_SUCCESS &&
 		      current == NVML_DEVICE_MIG_ENABLE;
 	device->nvlinks = fields_links(reader, handle, NVML_FI_DEV_NVLINK_LINK_COUNT);
@@ -171,8 +175,6 @@ enum nvml_return reader_enumerate(struct reader *reader)
 		add_gpu(reader, i);
 	gpus = reading->entities_n;
 	reading->gpus_unidentified = MIN(count, (uint32_t)READING_ENTITIES_MAX) - gpus;
-	if (reading->gpus_unidentified == 0)
-		reader->identify_retry_ns = reader->identify_backoff_ns = 0;
 	for (uint32_t i = 0; i < gpus && !reader->gone; i++)
 		add_instances(reader, (uint16_t)i);
 	if (reader->gone)
@@ -185,33 +187,50 @@ enum nvml_return reader_enumerate(struct reader *reader)
 	return NVML_SUCCESS;
 }
 
-static bool gpu_is_enumerated(const struct reader *reader, uint32_t index)
+static const struct device *find_gpu(const struct reader *reader, uint32_t index)
 {
 	const struct reading *reading = reader->reading;
 
 	for (uint32_t i = 0; i < reading->entities_n; i++)
 		if (reading->entities[i].parent == READING_NONE && reading->entities[i].index == index)
-			return true;
-	return false;
+			return &reader->devices[i];
+	return NULL;
 }
 
-/* Whether a GPU can be identified that could not be when the GPUs were listed. */
-static bool one_more_identified(struct reader *reader)
+/* Asks for a GPU that is not listed, or not with its whole identity. Whether there is more of it now. */
+static bool identifies_better(struct reader *reader, uint32_t index, const struct device *known)
 {
 	struct nvml_device *handle = NULL;
 	struct reading_entity entity;
+	int r = -ENODEV;
 
-	if (reader->reading->gpus_unidentified == 0 || reader->now_ns < reader->identify_retry_ns)
+	if (NVML_CALL(reader, nvmlDeviceGetHandleByIndex_v2, index, &handle) == NVML_SUCCESS)
+		r = identity_device(reader, handle, index, &entity);
+	return known ? r == 0 : r >= 0;
+}
+
+/* Asks again for what could not be identified. Whether the GPUs are to be listed again. */
+static bool identify_again(struct reader *reader)
+{
+	bool asked = reader->system_incomplete, better = false;
+
+	if (reader->now_ns < reader->identify_retry_ns)
 		return false;
-	reader->identify_backoff_ns =
-		CLAMP(2 * reader->identify_backoff_ns, IDENTIFY_BACKOFF_MIN_NS, IDENTIFY_BACKOFF_MAX_NS);
+	if (reader->system_incomplete)
+		identity_system(reader);
+	for (uint32_t i = 0; i < MIN(reader->gpus, (uint32_t)READING_ENTITIES_MAX) && !better; i++) {
+		const struct device *known = find_gpu(reader, i);
+
+		if (reader->gone || (known && !known->incomplete))
+			continue;
+		asked = true;
+		better = identifies_better(reader, i, known);
+	}
+	reader->identify_backoff_ns = asked ? CLAMP(2 * reader->identify_backoff_ns, IDENTIFY_BACKOFF_MIN_NS,
+						    IDENTIFY_BACKOFF_MAX_NS) :
+					      0;
 	reader->identify_retry_ns = reader->now_ns + reader->identify_backoff_ns;
-	for (uint32_t i = 0; i < MIN(reader->gpus, (uint32_t)READING_ENTITIES_MAX) && !reader->gone; i++)
-		if (!gpu_is_enumerated(reader, i) &&
-		    NVML_CALL(reader, nvmlDeviceGetHandleByIndex_v2, i, &handle) == NVML_SUCCESS &&
-		    identity_device(reader, handle, i, &entity) == 0)
-			return true;
-	return false;
+	return better;
 }
 
 /* Compares the instances of a GPU with the known ones, which are in the same order from *at on. */
@@ -252,7 +271,7 @@ bool reader_layout_same(struct reader *reader)
 	}
 	if (NVML_CALL(reader, nvmlDeviceGetCount_v2, &count) == NVML_SUCCESS && count != reader->gpus)
 		return false;
-	if (one_more_identified(reader))
+	if (identify_again(reader))
 		return false;
 	while (gpus < reader->reading->entities_n && reader->devices[gpus].parent == READING_NONE)
 		gpus++;

@@ -40,7 +40,7 @@ struct device {
 	bool sole_ci; /* the only compute instance of its GPU instance */
 	bool mig; /* a GPU with MIG on: its instances have the processes and the utilisation */
 	bool due[CADENCE_STATIC + 1]; /* what to read in this pass */
-	bool read_before;
+	bool read_before, incomplete; /* incomplete: parts of its identity may be readable later */
 	int64_t next_ns[CADENCE_STATIC + 1]; /* when slow and static metrics are due, CLOCK_BOOTTIME */
 	int64_t retry_ns; /* when unsupported ones are asked again */
 	/* read.c: whether its work is read in this pass; the CPU time that took in the newest that did */
@@ -122,7 +122,7 @@ struct reader {
 	bool reattach; /* ... and the library must be initialised again to see what is there */
 	/* GPUs that the kernel module lists; more or fewer than at first: initialise again */
 	uint32_t kernel_gpus;
-	bool lost; /* the last calls' GPU is lost */
+	bool lost, system_incomplete; /* the last calls' GPU is; versions may be readable later */
 	enum nvml_return gone_result;
 	int64_t retry_ns, backoff_ns;
 	int64_t layout_ns, lost_retry_ns, lost_backoff_ns; /* layout: its next comparison */
@@ -132,7 +132,7 @@ struct reader {
 	uint32_t pass, names_asked;
 	unsigned driver; /* 550 of 550.163.01; 0 unknown */
 	uint32_t gpus, unlisted; /* as the driver counts; of these, lost before their identity was read */
-	int64_t identify_retry_ns, identify_backoff_ns; /* layout.c: of GPUs that could not be identified */
+	int64_t identify_retry_ns, identify_backoff_ns; /* layout.c: of what could not be identified */
 	struct nvml_event_set *events;
 	int64_t events_retry_ns;
 	bool events_registered[READING_ENTITIES_MAX];
@@ -206,10 +206,10 @@ void reader_attach(struct reader *reader);
 void reader_detach(struct reader *reader);
 /* Fills the entities from scratch. Anything but NVML_SUCCESS means that the driver is not usable now. */
 enum nvml_return reader_enumerate(struct reader *reader);
-/* Whether the GPUs and instances are as enumerated, and none can be identified that could not be then. */
+/* Whether GPUs and instances are as enumerated, and none can be identified that could not be then. */
 bool reader_layout_same(struct reader *reader);
 void identity_system(struct reader *reader);
-/* 0, or -ENODEV: the device's identity cannot be read. */
+/* 0; 1: parts may be readable later; -ENODEV: the device's identity cannot be read. */
 int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t index,
 		    struct reading_entity *entity);
 void identity_instance(struct reader *reader, struct nvml_device *handle, struct reading_entity *entity);

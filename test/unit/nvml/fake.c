@@ -121,7 +121,7 @@ static enum nvml_return get_capability(struct nvml_device *device, int *major, i
 	NEED_GPU(device);
 	*major = gpu->capability;
 	*minor = 0;
-	return NVML_SUCCESS;
+	return gpu->capability_result;
 }
 
 static enum nvml_return get_link_state(struct nvml_device *device, uint32_t link, uint32_t *active)
@@ -285,7 +285,7 @@ static enum nvml_return list_graphics(struct nvml_device *device, uint32_t *coun
 static enum nvml_return get_driver_version(char *version, uint32_t length)
 {
 	snprintf(version, length, "%u.01", fake.driver);
-	return NVML_SUCCESS;
+	return fake.version_result;
 }
 
 static enum nvml_return get_name(uint32_t pid, char *name, uint32_t length)

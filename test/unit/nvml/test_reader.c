@@ -294,6 +294,30 @@ static void a_gpu_without_identity_is_asked_for_again(void **state)
 	assert_int_equal(fake.inits, 1);
 }
 
+static void parts_of_an_identity_that_failed_are_asked_for_again(void **state)
+{
+	(void)state;
+	fake.count = 2;
+	fake.gpus[0].capability = fake.gpus[1].capability = 9;
+	fake.gpus[1].capability_result = NVML_ERROR_TIMEOUT;
+	fake.version_result = NVML_ERROR_UNKNOWN;
+	for (unsigned i = 0; i < 1000; i++)
+		pass_after(1000);
+	assert_string_equal(reader->reading->entities[0].compute_capability, "9.0");
+	assert_string_equal(reader->reading->entities[1].compute_capability, "");
+	assert_string_equal(reader->reading->driver_version, "");
+	assert_int_equal(fake.gpus[0].handle_calls, 1);
+	assert_in_range(fake.gpus[1].handle_calls, 6, 10);
+	fake.gpus[1].capability_result = fake.version_result = NVML_SUCCESS;
+	for (unsigned i = 0; i < 310; i++)
+		pass_after(1000);
+	assert_string_equal(reader->reading->entities[1].compute_capability, "9.0");
+	assert_string_equal(reader->reading->driver_version, "1000.01");
+	/* Listed once more, and then nothing is missing. */
+	assert_int_equal(fake.gpus[0].handle_calls, 2);
+	assert_int_equal(fake.inits, 1);
+}
+
 static void all_gpus_lost_means_the_driver_restarted(void **state)
 {
 	(void)state;
@@ -455,6 +479,7 @@ int main(void)
 		TEST(one_lost_gpu_makes_it_initialise_again_now_and_then),
 		TEST(a_gpu_lost_from_the_start_is_counted),
 		TEST(a_gpu_without_identity_is_asked_for_again),
+		TEST(parts_of_an_identity_that_failed_are_asked_for_again),
 		TEST(all_gpus_lost_means_the_driver_restarted),
 		TEST(attaches_again_when_the_driver_comes_back),
 		TEST(failures_to_attach_are_explained),
