@@ -86,6 +86,7 @@ struct push_end {
 	uint64_t bytes; /* of them on the disk */
 	/* since the answer before: */
 	uint64_t sent, queued, refused; /* batches */
+	uint64_t refused_samples; /* of batches that were refused, and of those that were taken in part */
 	uint64_t failures[NET_FAILURES]; /* requests that failed */
 	uint64_t lost[PUSH_LOSSES]; /* batches */
 	char error[600]; /* what does not work; "" */

@@ -35,6 +35,7 @@ struct sender {
 	int64_t not_before_ns; /* as the server wants it */
 	struct sender_figures figures;
 	int kept_error; /* -errno of the newest try to keep one */
+	bool untold; /* error is of samples that are lost, and was not taken yet: no success hides it */
 	char error[440];
 };
 
@@ -219,15 +220,42 @@ static void wait_for_next(struct sender *s)
 	}
 }
 
+/* Counts what the server has not taken of the batch, and says it. */
+static void count_partial(struct sender *s, const struct post_result *result)
+{
+	uint64_t refused = MIN(result->refused, (uint64_t)s->batch.samples);
+
+	if (result->written >= 0 && result->written < (int64_t)s->batch.samples)
+		refused = s->batch.samples - (uint64_t)result->written;
+	if (refused == 0)
+		return;
+	s->figures.refused_samples += refused;
+	s->untold = true;
+	snprintf(s->error, sizeof(s->error), "the server has refused %" PRIu64 " of %u samples%s%.300s",
+		 refused, s->batch.samples, *result->words ? ": " : "", result->words);
+}
+
+/* The batch is done with; a server of remote write 2.0 may have written a part of it. */
+static void take_refusal(struct sender *s, const struct post_result *result)
+{
+	s->figures.refused++;
+	if (result->written > 0) {
+		count_partial(s, result);
+	} else {
+		s->figures.refused_samples += s->batch.samples;
+		s->untold = true;
+		snprintf(s->error, sizeof(s->error), "%s: the batch is dropped", result->words);
+	}
+	forget_current(s);
+}
+
 static void take_failure(struct sender *s, const struct post_result *result, int64_t now_ns)
 {
 	s->figures.failures[result->failure]++;
 	s->figures.outcome = PUSH_FAILS;
 	snprintf(s->error, sizeof(s->error), "%s", result->words);
 	if (sender_is_refusal(result->status)) {
-		snprintf(s->error, sizeof(s->error), "%s: the batch is dropped", result->words);
-		s->figures.refused++;
-		forget_current(s);
+		take_refusal(s, result);
 		return;
 	}
 	keep_current(s);
@@ -252,14 +280,9 @@ static void take_result(struct sender *s, const struct post_result *result, int6
 	}
 	s->figures.sent++;
 	s->figures.outcome = PUSH_OK;
-	s->error[0] = '\0';
-	if (result->written >= 0 && result->written < (int64_t)s->batch.samples)
-		snprintf(s->error, sizeof(s->error), "the server has written %" PRId64 " of %u samples",
-			 result->written, s->batch.samples);
-	if (result->refused)
-		snprintf(s->error, sizeof(s->error),
-			 "the server has refused %" PRIu64 " of %u samples%s%.200s", result->refused,
-			 s->batch.samples, *result->words ? ": " : "", result->words);
+	if (!s->untold)
+		s->error[0] = '\0';
+	count_partial(s, result);
 	forget_current(s);
 }
 
@@ -319,6 +342,7 @@ void sender_take_figures(struct sender *s, struct sender_figures *ret_figures)
 {
 	*ret_figures = s->figures;
 	ret_figures->error = s->error;
+	s->untold = false;
 	s->figures = (struct sender_figures){ .outcome = s->figures.outcome };
 }
 

@@ -20,6 +20,7 @@ struct sender_figures {
 	enum push_outcome outcome;
 	const char *error; /* borrowed; "" */
 	uint64_t sent, queued, refused;
+	uint64_t refused_samples; /* of those, and of batches that were taken in part */
 	uint64_t failures[NET_FAILURES];
 	uint64_t lost; /* that could be neither sent nor kept */
 	uint64_t full; /* of which there is no room for even one */

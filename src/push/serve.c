@@ -140,6 +140,7 @@ static void tell(struct push_server *server, struct push_end *end)
 		.sent = sender.sent,
 		.queued = sender.queued,
 		.refused = sender.refused,
+		.refused_samples = sender.refused_samples,
 	};
 	memcpy(end->failures, sender.failures, sizeof(end->failures));
 	end->lost[PUSH_LOST_FULL] = queue.full + sender.full;

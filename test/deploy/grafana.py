@@ -15,7 +15,7 @@ import threading
 from deploy.rules import faults
 from lib import fetch
 from lib.e2e import BUILD, SOURCE, Agent, Skip, command, contains, equal, run, wait_for
-from lib.prometheus import Golden, Prometheus
+from lib.prometheus import Golden, Prometheus, release
 
 FOLDER = f"{SOURCE}/deploy/grafana"
 SCENARIOS = ("node-8xh100", "node-mig", "sick", "driver-535")
@@ -135,7 +135,7 @@ def test_nvidia_s_own_board_breaks_and_is_told_how():
 
 
 @contextlib.contextmanager
-def scraped():
+def scraped(program):
     """A Prometheus that has the simulator's nodes, each some times, and the page of a node with traced programs."""
     with contextlib.ExitStack() as stack:
         ports = {name: stack.enter_context(Agent(scenario=name)).port() for name in SCENARIOS}
@@ -144,21 +144,30 @@ def scraped():
         stack.callback(server.shutdown)
         jobs = [{"job_name": name, "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]} for name, port in ports.items()]
         jobs.append({"job_name": "traced", "honor_labels": True, "metrics_path": "/openmetrics", "static_configs": [{"targets": [f"127.0.0.1:{server.server_port}"]}]})
-        prometheus = stack.enter_context(Prometheus(jobs))
+        prometheus = stack.enter_context(Prometheus(jobs, program=program))
         wait_for(lambda: len(prometheus.query("sum_over_time(up[1m]) >= 3")) == len(jobs), "three scrapes of each",
                  otherwise=lambda: [(t["labels"]["job"], t["health"], t["lastError"]) for t in prometheus.targets()])
         yield prometheus
 
 
-def test_prometheus_answers_every_query():
+def answers(program=None):
     """query() fails where Prometheus calls it an error."""
-    with scraped() as prometheus:
+    with scraped(program) as prometheus:
         wrong = []
         for name, panel, query in queries():
             excuse, n = next((why for word, why in EMPTY.items() if word in query), None), len(prometheus.query(query))
             if bool(n) == bool(excuse):
                 wrong.append(f"{name}, {panel}: {n} series, {excuse or 'and there is no reason for none'}: {query}")
         equal(wrong, [])
+
+
+def test_prometheus_answers_every_query():
+    answers()
+
+
+def test_newer_ones_answer_every_query():
+    for version in ("2.53", "3"):
+        answers(release(version)["prometheus"])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import urllib.parse
 
-from lib import fetch
+from lib import fetch, rows
 from lib.e2e import BUILD, SOURCE, Agent, Skip, contains, equal, run, values, wait_for
 from lib.post_server import PostServer
 from lib.prometheus import free_port
@@ -158,6 +158,7 @@ def test_points_that_are_refused_are_told():
         state = lambda: agent.get("/control/status", unix=True).json()["push"]["otlp"]
         wait_for(lambda: re.search(r"the server has refused 3 of \d+ samples: too  old", state()), "its words", otherwise=state)
         equal(figure(agent, "up"), 1)
+        wait_for(lambda: (figure(agent, "refused_samples_total") or 0) >= 3, "points that were refused, counted")
         # The same, in 5000 bytes.
         receiver.answer = b"\x0a\x8d\x27\x08\x04\x12\x88\x27" + b"x" * 5000
         wait_for(lambda: re.search(r"the server has refused 4 of \d+ samples: xxxx", state()), "a long answer", otherwise=state)
@@ -275,6 +276,7 @@ def test_victoria_metrics():
         for labels, value in busy:
             assert 0 <= value <= values(agent.metrics(), "gpusonde_gpu_busy_seconds_total", uuid=labels["hw.id"], engine="gpu")[0]
         wait_for(lambda: figure(agent, "up") == 1, "gpusonde_push_up 1")
+    rows.say("engines", "VictoriaMetrics 1.112", otlp="metrics, by the conventions' names")
 
 
 if __name__ == "__main__":

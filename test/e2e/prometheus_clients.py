@@ -178,9 +178,9 @@ def test_protobuf_is_one_page_of_a_snapshot():
 
 
 @contextlib.contextmanager
-def victoria():
-    """The port of a VictoriaMetrics of our own."""
-    program, port = tool("victoria-metrics"), free_port()
+def victoria(program=None):
+    """The port of a VictoriaMetrics of our own. @program: which; None: the one that is installed."""
+    program, port = program or tool("victoria-metrics"), free_port()
     with tempfile.TemporaryDirectory(prefix="gpusonde-victoria-") as tmp, open(f"{tmp}/log", "w", encoding="utf-8") as log:
         process = subprocess.Popen([program, f"-storageDataPath={tmp}/data", f"-httpListenAddr=127.0.0.1:{port}", "-search.latencyOffset=0s",
                                     "-retentionPeriod=1"], stdout=log, stderr=log)
@@ -210,8 +210,8 @@ def written(agent, port, name):
     return stored, page
 
 
-def sent_to(port, *more):
-    return Agent("--remote-write-url", f"http://127.0.0.1:{port}/api/v1/write", "--remote-write-interval", "1s", "--remote-write-instance", "here", *more)
+def sent_to(port, *more, **how):
+    return Agent("--remote-write-url", f"http://127.0.0.1:{port}/api/v1/write", "--remote-write-interval", "1s", "--remote-write-instance", "here", *more, **how)
 
 
 def takes_all(port, agent):

@@ -184,7 +184,18 @@ def test_refused_for_good():
         wait_for(lambda: len(receiver.taken()) >= 2, "requests that are taken")
         wait_for(lambda: figure(agent, "batches_total", result="refused") == 1, "a refused batch")
         contains(agent.log(), "it answers with status 400: out of bounds")
-        equal(len(receiver.requests[0].samples) > 0, True)
+        wait_for(lambda: figure(agent, "refused_samples_total") == len(receiver.requests[0].samples) > 0, "its samples, counted")
+
+
+def test_refused_in_part():
+    """2.0: what the server has written of a request that it refuses is not counted as lost."""
+    with Receiver(400, 400, headers=[("X-Prometheus-Remote-Write-Samples-Written", "30"), ("X-Prometheus-Remote-Write-Histograms-Written", "7")],
+                  body=b"out of order") as receiver, Agent(*flags(receiver.port, "--remote-write-protocol", "2.0")) as agent:
+        wait_for(lambda: len(receiver.taken()) >= 2, "requests that are taken")
+        refused = sum(len(r.samples) - 37 for r in receiver.requests[:2])
+        wait_for(lambda: figure(agent, "refused_samples_total") == refused > 0, "samples that were not written, counted", otherwise=agent.metrics)
+        equal(figure(agent, "batches_total", result="refused"), 2)
+        contains(agent.log(), f"the server has refused {len(receiver.requests[0].samples) - 37} of {len(receiver.requests[0].samples)} samples: it answers with status 400: out of order")
 
 
 def test_a_server_that_repeats_the_token():

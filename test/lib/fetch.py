@@ -155,6 +155,15 @@ def get_debian_program(folder, suite, package):
         shutil.rmtree(f"{folder}/all")
 
 
+def get_prometheus(folder, suite):
+    """The server and promtool, which need no more than the C library."""
+    with side_apt(suite, "main", "amd64") as apt:
+        for package in ("prometheus", "promtool"):
+            apt.unpack(package, f"{folder}/all")
+            os.rename(one(f"{folder}/all", f"**/bin/{package}"), f"{folder}/{package}")
+    shutil.rmtree(f"{folder}/all")
+
+
 @contextlib.contextmanager
 def wheel_of(folder, requirement, arch="x86_64"):
     """The package's wheel, opened; it is gone afterwards."""
@@ -334,6 +343,8 @@ THINGS.update({f"root-{suite}-amd64": (get_root, suite, "amd64") for suite in ("
 # Receivers of figures; some 10 MB each.
 THINGS.update({package: (get_debian_program, suite, package) for package, suite in (
     ("prometheus-node-exporter", "bookworm"), ("victoria-metrics", "trixie"))})
+# 2.53.3, and Debian's newest of 3 (3.5.3 in November 2026); some 35 MB of packages each.
+THINGS.update({f"prometheus-{version}": (get_prometheus, suite) for version, suite in (("2.53", "trixie"), ("3", "sid"))})
 THINGS["grpcio"] = (get_framework, "grpcio", 100)
 # Go's text/template, and the schemas of every Kubernetes of the last years.
 THINGS["gotemplate"] = (get_framework, "py-go-template==1.0.0", 100)

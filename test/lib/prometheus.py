@@ -4,13 +4,16 @@ import contextlib
 import http.client
 import http.server
 import json
+import platform
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
 import urllib.parse
 
-from lib.e2e import SOURCE, Skip, equal, wait_for
+from lib import fetch
+from lib.e2e import BUILD, SOURCE, Skip, equal, wait_for
 
 
 def tool(name):
@@ -20,18 +23,30 @@ def tool(name):
     return path
 
 
+def release(version):
+    """{"prometheus": path, "promtool": path} of "2.53" or "3", as Debian compiled them."""
+    if platform.machine() != "x86_64":
+        raise Skip(f"Prometheus {version} is fetched for x86-64 alone")
+    try:
+        return fetch.get(f"prometheus-{version}", f"{BUILD}/real")
+    except fetch.Unavailable as why:
+        raise Skip(str(why)) from None
+
+
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as s:
         return s.getsockname()[1]
 
 
 class Prometheus:
-    def __init__(self, scrape_configs, alerts=None, rule_files=(), alertmanager=None, flags=()):
+    """@program: which; None: the one that is installed."""
+
+    def __init__(self, scrape_configs, alerts=None, rule_files=(), alertmanager=None, flags=(), program=None):
         self.scrape_configs = list(scrape_configs)
         self.alerts = alerts or {} # name: expression
         self.rule_files = list(rule_files)
         self.alertmanager = alertmanager # a port
-        self.flags = flags
+        self.flags, self.program = flags, program
 
     def __enter__(self):
         self.tmp = tempfile.TemporaryDirectory(prefix="gpusonde-prometheus-")
@@ -46,7 +61,7 @@ class Prometheus:
         self.port = free_port()
         self.log = open(f"{self.tmp.name}/log", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            [tool("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={self.tmp.name}/data",
+            [self.program or tool("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={self.tmp.name}/data",
              f"--web.listen-address=127.0.0.1:{self.port}", *self.flags], stdout=self.log, stderr=self.log)
         wait_for(self.is_ready, "Prometheus to be ready")
         return self
@@ -73,11 +88,25 @@ class Prometheus:
         except OSError:
             return False
 
-    def query(self, text):
-        """[({label: value}, number)]"""
+    def result(self, text):
+        """As the API has it."""
         status, body = self.get("/api/v1/query?query=" + urllib.parse.quote(text))
         equal(status, 200, body)
-        return [(r["metric"], float(r["value"][1])) for r in json.loads(body)["data"]["result"]]
+        return json.loads(body)["data"]["result"]
+
+    def query(self, text):
+        """[({label: value}, number)]"""
+        return [(r["metric"], float(r["value"][1])) for r in self.result(text)]
+
+    def histograms(self, text):
+        """[({label: value}, {"count": .., "sum": .., "buckets": [[how, from, to, count]]})] of native ones."""
+        return [(r["metric"], r["histogram"][1]) for r in self.result(text)]
+
+    def complaints(self):
+        """Lines of its log that are no information."""
+        self.log.flush()
+        with open(self.log.name, encoding="utf-8") as f:
+            return [line for line in f.read().split("\n") if line and not re.search(r"\blevel=info\b", line, re.I)]
 
     def targets(self):
         return json.loads(self.get("/api/v1/targets")[1])["data"]["activeTargets"]

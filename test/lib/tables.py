@@ -79,6 +79,14 @@ TABLES = {
         "tracing": "tracing",
         "said": "what is said of the rest",
     }, "What each set of capabilities is enough for."),
+    "engines": Table("Engines", "engine", {
+        "scraped": "scrapes",
+        "native": "native histograms",
+        "written": "remote write",
+        "otlp": "OpenTelemetry's protocol",
+        "promtool": "promtool",
+    }, "What takes the numbers, as Debian has it: /metrics by each protocol that it can be told to ask for, and what is pushed to it, read back by query and compared with the "
+       "page. The tests of every day also take Prometheus 2.42 of Debian 12. Debian's Prometheus is compiled without OpenTelemetry's protocol."),
     "kubernetes": Table("Kubernetes", "node", {
         "names": "processes of pods",
         "traced": "CUDA calls of pods",

@@ -98,6 +98,7 @@ static void take_push_figures(struct push *p, const struct push_end *end)
 	add_push_figure(p, AGENT_PUSH_SENT_ROWS, end->sent);
 	add_push_figure(p, AGENT_PUSH_QUEUED_ROWS, end->queued);
 	add_push_figure(p, AGENT_PUSH_REFUSED_ROWS, end->refused);
+	add_push_figure(p, AGENT_PUSH_REFUSED_SAMPLES_ROWS, end->refused_samples);
 	for (unsigned i = NET_OK + 1; i < NET_FAILURES; i++)
 		add_push_figure(p, AGENT_PUSH_FAILED_CONNECT_ROWS + (i - NET_FAILED_CONNECT) * PUSH_KINDS,
 				end->failures[i]);
