@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "model/xid.h"
+#include "view/shown.h"
 
 /* A faulty GPU may repeat one error for hours; /metrics counts them all. */
 #define XID_BURST 10
@@ -114,10 +115,7 @@ static void compare_gpu(struct journal *j, const struct snapshot *s, uint32_t gp
 	}
 	if (known->present && !e->present) {
 		log_warning("GPU %u (%s, %s) %s", e->id.index, e->id.uuid, e->id.pci_bus_id,
-			    e->id.lost ?
-				    "is lost: the driver cannot reach it; see its XID errors, reset it or "
-				    "reboot" :
-				    "was removed: the driver no longer lists it");
+			    gpu_gone_words(s, e));
 	} else if (!known->present && e->present) {
 		log_notice("GPU %u (%s, %s) is back", e->id.index, e->id.uuid, e->id.pci_bus_id);
 	}

@@ -60,6 +60,7 @@ bool liveness(const struct snapshot *s, int64_t now_boot_ns)
 bool readiness(const struct snapshot *s, int64_t now_boot_ns, char *why, size_t size)
 {
 	const struct source *driver = snapshot_driver(s);
+	char unidentified[64] = "";
 	unsigned gpus = 0;
 
 	if (!liveness(s, now_boot_ns)) {
@@ -83,7 +84,10 @@ bool readiness(const struct snapshot *s, int64_t now_boot_ns, char *why, size_t 
 	}
 	for (uint32_t i = 0; i < s->entities_n; i++)
 		gpus += s->entities[i].id.parent == READING_NONE && s->entities[i].present;
-	snprintf(why, size, "%u GPU%s, %u process%s on them%s", gpus, gpus == 1 ? "" : "s", s->processes_n,
-		 s->processes_n == 1 ? "" : "es", s->simulated ? ", all simulated" : "");
+	if (s->gpus_unidentified > 0)
+		snprintf(unidentified, sizeof(unidentified), " and %u that the driver does not identify",
+			 s->gpus_unidentified);
+	snprintf(why, size, "%u GPU%s%s, %u process%s on them%s", gpus, gpus == 1 ? "" : "s", unidentified,
+		 s->processes_n, s->processes_n == 1 ? "" : "es", s->simulated ? ", all simulated" : "");
 	return true;
 }

@@ -364,10 +364,7 @@ static void tell_presence(const struct event_watch *w, const struct entity *e)
 	const char *name = e->present ? "gpusonde.gpu.back" :
 			   e->id.lost ? "gpusonde.gpu.lost" :
 					"gpusonde.gpu.removed";
-	const char *words =
-		e->present ? "is back" :
-		e->id.lost ? "is lost: the driver cannot reach it; see its XIDs, reset it or reboot" :
-			     "was removed: the driver no longer lists it";
+	const char *words = e->present ? "is back" : gpu_gone_words(w->s, e);
 	struct event event;
 
 	begin_event(w, &event, name, e->present ? SEVERITY_INFO : SEVERITY_CRITICAL);

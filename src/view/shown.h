@@ -97,6 +97,16 @@ static inline double entity_age_seconds(const struct snapshot *s, const struct e
 	return s->boot_ns > e->sampled_boot_ns ? (double)(s->boot_ns - e->sampled_boot_ns) * 1e-9 : 0;
 }
 
+/* Why a GPU is not present, to follow "GPU N ". One that cannot be identified cannot be told from one removed. */
+static inline const char *gpu_gone_words(const struct snapshot *s, const struct entity *e)
+{
+	if (e->id.lost)
+		return "is lost: the driver cannot reach it; see its XID errors, reset it or reboot";
+	if (s->gpus_unidentified > 0)
+		return "is gone: it was removed, or the driver counts it and does not say which it is";
+	return "was removed: the driver no longer lists it";
+}
+
 /* Numbers of GPUs. */
 struct gpu_counts {
 	unsigned present, absent;

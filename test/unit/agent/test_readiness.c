@@ -87,6 +87,10 @@ static void ready_when_fresh(_unused_ void **state)
 	s.simulated = true;
 	assert_true(readiness(&s, now, why, sizeof(why)));
 	assert_string_equal(why, "1 GPU, 0 processes on them, all simulated");
+	s.gpus_unidentified = 7;
+	assert_true(readiness(&s, now, why, sizeof(why)));
+	assert_string_equal(
+		why, "1 GPU and 7 that the driver does not identify, 0 processes on them, all simulated");
 }
 
 static void ready_without_gpu(_unused_ void **state)

@@ -170,6 +170,22 @@ static void gpus_go_and_come(_unused_ void **state)
 	assert_int_equal(events[0].severity, SEVERITY_INFO);
 }
 
+static void a_gpu_that_may_be_an_unidentified_one_is_not_said_to_be_removed(_unused_ void **state)
+{
+	take_after(1);
+	gpus[1].present = false;
+	take_after(1);
+	assert_non_null(strstr(events[0].body, "the driver no longer lists it"));
+	gpus[1].present = true;
+	take_after(1);
+	gpus[1].present = false;
+	snapshot.gpus_unidentified = 1;
+	take_after(1);
+	assert_int_equal(events_n, 1);
+	assert_non_null(strstr(events[0].body, "or the driver counts it and does not say which it is"));
+	snapshot.gpus_unidentified = 0;
+}
+
 static void needs_action(double action)
 {
 	gpus[0].id.v[SLOT_RECOVERY_ACTION] = action;
@@ -272,6 +288,7 @@ int main(void)
 		TEST(xids_once_with_whose_they_are),
 		TEST(xids_from_before_are_not_told_without_memory),
 		TEST(gpus_go_and_come),
+		TEST(a_gpu_that_may_be_an_unidentified_one_is_not_said_to_be_removed),
 		TEST(warnings_begin_and_end),
 		TEST(what_was_so_at_the_beginning_is_no_event),
 		TEST(what_was_so_at_a_first_stale_reading_is_no_event),
