@@ -97,7 +97,7 @@ static inline double entity_age_seconds(const struct snapshot *s, const struct e
 	return s->boot_ns > e->sampled_boot_ns ? (double)(s->boot_ns - e->sampled_boot_ns) * 1e-9 : 0;
 }
 
-/* Why a GPU is not present, to follow "GPU N ". One that cannot be identified cannot be told from one removed. */
+/* Why a GPU is not present, to follow "GPU N ". Not identified cannot be told from removed. */
 static inline const char *gpu_gone_words(const struct snapshot *s, const struct entity *e)
 {
 	if (e->id.lost)
