@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/number.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/macro.h"
 
 enum {
@@ -150,4 +152,14 @@ void latency_text(double seconds, char buf[static DURATION_TEXT])
 		snprintf(buf, DURATION_TEXT, "%.1f ms", seconds * 1e3);
 	else
 		snprintf(buf, DURATION_TEXT, "%.1f us", seconds * 1e6);
+}
+
+void ago_text(int64_t ns, char buf[static DURATION_TEXT])
+{
+	int64_t seconds = ns / NSEC_PER_SEC;
+
+	if (seconds < 60)
+		snprintf(buf, DURATION_TEXT, "%" PRId64 " s", seconds);
+	else
+		snprintf(buf, DURATION_TEXT, "%" PRId64 " min", seconds / 60);
 }

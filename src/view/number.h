@@ -36,3 +36,5 @@ void bytes_text(double bytes, char buf[static BYTES_TEXT]);
 enum { DURATION_TEXT = 32 };
 void duration_text(double seconds, char buf[static DURATION_TEXT]);
 void latency_text(double seconds, char buf[static DURATION_TEXT]);
+/* How long something is past, in whole units: "12 s", "59 min". Not negative. */
+void ago_text(int64_t ns, char buf[static DURATION_TEXT]);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "model/xid.h"
 #include "view/names.h"
+#include "view/number.h"
 #include "view/shown.h"
 #include "view/table/parts.h"
 
@@ -180,14 +181,16 @@ static void judge_xids(const struct check_subject *subject, struct verdict *verd
 		const struct xid *xid = &s->xids[i];
 		const struct xid_description *description = xid_describe(xid->code);
 		int64_t ago_ns = MAX(s->real_ns - xid->last_real_ns, INT64_C(0));
+		char ago[DURATION_TEXT];
 
 		if (description->severity < XID_WARNING || xid->last_real_ns == 0 || ago_ns > RECENT_NS)
 			continue;
+		ago_text(ago_ns, ago);
 		strbuf_addf(add_of_gpu(verdict,
 				       description->severity == XID_CRITICAL ? CHECK_CRITICAL : CHECK_WARNING,
 				       &s->entities[xid->entity]),
-			    "XID %" PRIu32 " (%s) %" PRId64 " min ago: %s", xid->code, description->name,
-			    ago_ns / (60 * NSEC_PER_SEC), xid_action_text(description->action));
+			    "XID %" PRIu32 " (%s) %s ago: %s", xid->code, description->name, ago,
+			    xid_action_text(description->action));
 	}
 }
 

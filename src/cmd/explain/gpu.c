@@ -11,6 +11,7 @@
 #include "cmd/top/columns.h"
 #include "model/xid.h"
 #include "view/names.h"
+#include "view/number.h"
 #include "view/shown.h"
 #include "view/table/parts.h"
 
@@ -77,16 +78,18 @@ static void say_xids(struct gpu *gpu)
 		const struct xid *xid = &s->xids[i];
 		const struct xid_description *description = xid_describe(xid->code);
 		int64_t ago_ns = MAX(s->real_ns - xid->last_real_ns, INT64_C(0));
+		char ago[DURATION_TEXT];
 
 		if (xid->entity != gpu->index || description->severity == XID_INFO ||
 		    xid->last_real_ns == 0 || ago_ns > RECENT_NS)
 			continue;
+		ago_text(ago_ns, ago);
 		explain_say(gpu->explain, gpu->subject, TOPIC_ERROR,
 			    json_pack("{s:I, s:I}", "xid", (json_int_t)xid->code, "count",
 				      (json_int_t)xid->count),
 			    xid_action_text(description->action),
-			    "XID %" PRIu32 " %" PRId64 " min ago, %" PRIu64 " in all: %s", xid->code,
-			    ago_ns / (60 * NSEC_PER_SEC), xid->count, description->name);
+			    "XID %" PRIu32 " %s ago, %" PRIu64 " in all: %s", xid->code, ago, xid->count,
+			    description->name);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "model/xid.h"
 #include "view/names.h"
+#include "view/number.h"
 #include "view/shown.h"
 #include "view/table/parts.h"
 
@@ -69,7 +70,7 @@ static bool xid(const struct snapshot *s, struct alert *alert)
 {
 	const struct xid *newest = NULL;
 	const struct xid_description *description;
-	int64_t ago_ns;
+	char ago[DURATION_TEXT];
 
 	for (uint32_t i = 0; i < s->xids_n; i++)
 		if (xid_describe(s->xids[i].code)->severity != XID_INFO &&
@@ -78,11 +79,11 @@ static bool xid(const struct snapshot *s, struct alert *alert)
 	if (!newest || newest->last_real_ns == 0 || s->real_ns - newest->last_real_ns > RECENT_NS)
 		return false;
 	description = xid_describe(newest->code);
-	ago_ns = MAX(s->real_ns - newest->last_real_ns, INT64_C(0));
+	ago_text(MAX(s->real_ns - newest->last_real_ns, INT64_C(0)), ago);
 	return set_alert(alert, description->severity == XID_CRITICAL, TAB_EVENTS,
-			 "GPU %" PRIu32 ": XID %" PRIu32 " (%s) %" PRId64 " min ago: %s",
-			 s->entities[newest->entity].id.index, newest->code, description->name,
-			 ago_ns / (60 * NSEC_PER_SEC), xid_action_text(description->action));
+			 "GPU %" PRIu32 ": XID %" PRIu32 " (%s) %s ago: %s",
+			 s->entities[newest->entity].id.index, newest->code, description->name, ago,
+			 xid_action_text(description->action));
 }
 
 /* Since when; in this form later texts are greater. */

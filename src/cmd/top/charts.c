@@ -16,13 +16,13 @@ enum {
 };
 
 static const struct {
-	const char *name;
+	const char *name, *whole; /* what a full column is, where its name does not say so */
 	enum trail_figure figure;
 	enum role role;
 } figures[] = {
-	{ "utilisation", TRAIL_UTILIZATION, ROLE_GOOD },
-	{ "memory", TRAIL_MEMORY, ROLE_ACCENT },
-	{ "power", TRAIL_POWER, ROLE_WARN },
+	{ "utilisation", "", TRAIL_UTILIZATION, ROLE_GOOD },
+	{ "memory", "", TRAIL_MEMORY, ROLE_ACCENT },
+	{ "power", " of limit", TRAIL_POWER, ROLE_WARN },
 };
 
 struct charts {
@@ -42,14 +42,20 @@ static void draw_panel(struct charts *charts, const struct entity *e, unsigned f
 				     .window_ns = seconds * NSEC_PER_SEC };
 	int width = (canvas->columns + GAP) / charts->per_line - GAP;
 	int column = charts->drawn % charts->per_line * (width + GAP);
-	int row = charts->row + charts->drawn / charts->per_line * charts->height;
+	int row = charts->row + charts->drawn / charts->per_line * charts->height, titled;
 	char key[TRAIL_KEY], minutes[16];
+	double highest;
 
 	trail_key_of_entity(charts->sample, e, key);
 	panel.trail = trails_find(charts->top->trails, key);
-	canvas_textf(canvas, row, column, width, ROLE_HEAD, "GPU %u %s", e->id.index, figures[figure].name);
+	titled = canvas_textf(canvas, row, column, width, ROLE_HEAD, "GPU %u %s", e->id.index,
+			      figures[figure].name);
 	snprintf(minutes, sizeof(minutes), "%u min", seconds / 60);
 	canvas_right(canvas, row, column, width, ROLE_DIM, minutes);
+	highest = trail_highest(&panel);
+	if (highest >= 0)
+		canvas_textf(canvas, row, column + titled, width - titled - (int)strlen(minutes) - 1,
+			     ROLE_DIM, " max %.0f %%%s", highest * 100, figures[figure].whole);
 	sparkline_draw(canvas, row + 1, column, charts->height - 1, width, figures[figure].role,
 		       trail_curve_value, &panel);
 	charts->drawn++;

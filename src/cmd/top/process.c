@@ -13,7 +13,15 @@
 #include "screen/sparkline.h"
 #include "view/number.h"
 
-enum { LISTED = 15, CURVE_NAME = 10, CURVE_FIGURE = 12, STACKS_SHOWN = 20, FRAMES_SHOWN = 10 };
+enum {
+	LISTED = 15,
+	CURVE_NAME = 10,
+	CURVE_FIGURE = 12,
+	CURVE_ROWS = 2,
+	CURVE_ROWS_MAX = 8,
+	STACKS_SHOWN = 20,
+	FRAMES_SHOWN = 10
+};
 
 /* ---- curves ---- */
 
@@ -30,8 +38,12 @@ static double curve_share(const void *userdata, int i, int n)
 	return v < 0 ? -1 : v / curve->whole;
 }
 
-/* Two rows each: name and newest figure, and the curve beside them. What is not known has none. */
-static int draw_curves(const struct top *top, struct canvas *canvas, int row, const struct row *shown)
+/*
+ * Name, newest and highest figure, and the curve beside them, in the rows that are left below what is said.
+ * What is not known has none.
+ */
+static int draw_curves(const struct top *top, struct canvas *canvas, int row, int rows,
+		       const struct row *shown)
 {
 	static const struct {
 		const char *name, *unit;
@@ -45,6 +57,7 @@ static int draw_curves(const struct top *top, struct canvas *canvas, int row, co
 	};
 	char key[TRAIL_KEY];
 	int at = row, left = CURVE_NAME + CURVE_FIGURE;
+	int height = CLAMP(rows / (int)ARRAY_SIZE(curves), (int)CURVE_ROWS, (int)CURVE_ROWS_MAX);
 
 	if (!shown->process)
 		return row;
@@ -55,7 +68,7 @@ static int draw_curves(const struct top *top, struct canvas *canvas, int row, co
 							  .end_ns = shown->sample->mono_ns,
 							  .window_ns = scale_seconds[top->scale] *
 								       NSEC_PER_SEC } };
-		double highest = trail_highest(curve.means.trail, curves[i].figure), newest;
+		double highest = trail_highest(&curve.means), newest;
 
 		if (highest < 0)
 			continue;
@@ -65,8 +78,12 @@ static int draw_curves(const struct top *top, struct canvas *canvas, int row, co
 		if (newest >= 0)
 			canvas_textf(canvas, at + 1, 0, left - 1, ROLE_HEAD, "%.0f%s",
 				     newest * curves[i].scale, curves[i].unit);
-		sparkline_draw(canvas, at, left, 2, canvas->columns - left, ROLE_ACCENT, curve_share, &curve);
-		at += 2;
+		if (height > CURVE_ROWS)
+			canvas_textf(canvas, at + 2, 0, left - 1, ROLE_DIM, "max %.0f%s",
+				     highest * curves[i].scale, curves[i].unit);
+		sparkline_draw(canvas, at, left, height, canvas->columns - left, ROLE_ACCENT, curve_share,
+			       &curve);
+		at += height;
 	}
 	return at;
 }
@@ -305,11 +322,11 @@ void draw_process(struct top *top, struct canvas *canvas, int row, int rows)
 			    top->back > 0 ? "It did not use this GPU then." : "It has ended. Esc: back");
 		return;
 	}
-	row = draw_curves(top, canvas, row, &shown);
 	lines.n = 0;
 	if (top->stacks)
 		add_stacks(top, shown.sample, &lines);
 	else
 		make_lines(top, &shown, &lines);
+	row = draw_curves(top, canvas, row, end - row - lines.n, &shown);
 	draw_lines(top, canvas, row, end - row, &lines);
 }

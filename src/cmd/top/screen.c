@@ -11,6 +11,8 @@
 #include "view/groups.h"
 
 enum { NAME_WIDTH = 12, LEAST_TABLE = 5, SOME_PROCESSES = 4 };
+/* Of the last line: KEY_ENTER and KEYS_ALWAYS are places in its list of keys. */
+enum { KEY_ENTER = 3, KEYS_ALWAYS = 6, KEY_GAP = 2, NOTE_GAP = 3 };
 
 /* Whole sentences: what does not fit scrolls. */
 static void draw_help(struct top *top, struct canvas *canvas, int row, int rows)
@@ -77,6 +79,9 @@ static void draw_typed(const struct top *top, struct canvas *canvas, int row)
 
 	at += canvas_text(canvas, row, at, canvas->columns - at, ROLE_TEXT, top->typed);
 	canvas_reverse(canvas, row, at, 1);
+	if (top->prompt == PROMPT_FILTER && !top->typed[0])
+		canvas_text(canvas, row, at + 2, canvas->columns - at - 2, ROLE_DIM,
+			    "words, gpu=0, user=root, sm>50, gpu_mem>=1G; none: all rows");
 	if (top->prompt == PROMPT_FILTER && top->rows.bad_filter)
 		canvas_text(canvas, row, at + 2, canvas->columns - at - 2, ROLE_WARN,
 			    "no such column here: taken as a text");
@@ -101,6 +106,48 @@ static void view_text(const struct top *top, char *text, size_t size)
 		snprintf(text + used, size - used, "by %s, o closes and opens  ", group_by_name(top->by));
 }
 
+/* Keys of a screen of its own; NULL: of the table's. */
+static const char *mode_keys(const struct top *top)
+{
+	if (top->mode == MODE_HELP)
+		return top->help_scrolls ? "any key: back  Up Down: more of it" : "any key: back";
+	if (top->mode == MODE_PROCESS)
+		return "Esc back  Enter findings  s stacks  k signal  t timeline  w scale  Space freeze";
+	if (top->mode == MODE_FINDING)
+		return "Esc back  Enter its process  n next finding  t timeline  Up Down";
+	return NULL;
+}
+
+/* Keys of a table, the most used first; those that find no room are in the help. */
+static int draw_keys(const struct top *top, struct canvas *canvas, int row, int at)
+{
+	static const struct {
+		const char *text;
+		bool of_processes;
+	} keys[] = {
+		{ "h help", false },        { "q quit", false },          { "Tab next", false },
+		{ "Enter process", false }, { "f filter", false },        { "> sort", false },
+		{ "k signal", true },       { "g group", true },          { "c columns", false },
+		{ "/ search", false },      { "b bars or table", false }, { "w minutes of curves", false },
+		{ "Space freeze", false },  { "[ back in time", false },  { "S save", false },
+	};
+	const char *note = top->sample ? top->sample->note : "", *gap = "";
+	int room = canvas->columns - (note[0] ? canvas_width(note) + NOTE_GAP : 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const char *text =
+			i == KEY_ENTER && top->rows_tab == TAB_FINDINGS ? "Enter finding" : keys[i].text;
+
+		if (keys[i].of_processes && top->rows_tab != TAB_PROCESSES)
+			continue;
+		if (i >= KEYS_ALWAYS && at + KEY_GAP + canvas_width(text) > room)
+			break;
+		at += canvas_textf(canvas, row, at, canvas->columns - at, ROLE_DIM, "%s%s", gap, text);
+		gap = "  ";
+	}
+	return at;
+}
+
 void draw_status(const struct top *top, struct canvas *canvas)
 {
 	int row = canvas->rows - 1, at = 0;
@@ -123,16 +170,10 @@ void draw_status(const struct top *top, struct canvas *canvas)
 	}
 	view_text(top, view, sizeof(view));
 	at += canvas_text(canvas, row, at, canvas->columns, ROLE_WARN, view);
-	at += canvas_text(
-		canvas, row, at, canvas->columns - at, ROLE_DIM,
-		top->mode == MODE_HELP ?
-			(top->help_scrolls ? "any key: back  Up Down: more of it" : "any key: back") :
-		top->mode == MODE_PROCESS ?
-			"Esc back  Enter findings  s stacks  k signal  t timeline  w scale  Space freeze" :
-		top->mode == MODE_FINDING ?
-			"Esc back  Enter its process  n next finding  t timeline  Up Down" :
-		top->rows_tab == TAB_FINDINGS ? "h help  q quit  Tab next  Enter finding  f filter  > sort" :
-						"h help  q quit  Tab next  Enter process  f filter  > sort");
+	if (mode_keys(top))
+		at += canvas_text(canvas, row, at, canvas->columns - at, ROLE_DIM, mode_keys(top));
+	else
+		at = draw_keys(top, canvas, row, at);
 	if (sample && sample->note[0] && at + 4 < canvas->columns)
 		canvas_textf(canvas, row, at, canvas->columns - at, ROLE_WARN, "   %s", sample->note);
 }

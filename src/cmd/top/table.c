@@ -8,12 +8,13 @@
 #include "view/names.h"
 #include "view/number.h"
 
-enum { GAP = 1, TEXT_LEAST = 10, MARK = 2, PART = 5 /* "(71) " */ };
+enum { GAP = 1, TEXT_LEAST = 10, MARK = 2, DROP_UNKNOWN = 100, PART = 5 /* "(71) " */ };
 
 /* The columns that are drawn, and how wide. */
 struct layout {
 	const struct column *columns;
 	unsigned n, which[TAB_COLUMNS_MAX];
+	unsigned drops[TAB_COLUMNS_MAX];
 	int widths[TAB_COLUMNS_MAX];
 };
 
@@ -42,7 +43,36 @@ static void remove_column(struct layout *layout, unsigned at)
 	layout->n--;
 	for (unsigned i = at; i < layout->n; i++) {
 		layout->which[i] = layout->which[i + 1];
+		layout->drops[i] = layout->drops[i + 1];
 		layout->widths[i] = layout->widths[i + 1];
+	}
+}
+
+/* Whether a row has something there. */
+static bool any_known(const struct top *top, const struct column *column)
+{
+	for (uint32_t i = 0; i < top->rows.n; i++) {
+		const struct row *row = &top->rows.list[i];
+		struct value value;
+
+		if (row->heading)
+			continue;
+		column_value(row->sample, row, column, &value);
+		if (value.known)
+			return true;
+	}
+	return top->rows.n == 0;
+}
+
+/* What is missed least goes first: that of which nothing is known, then as columns.def says. */
+static void weigh_columns(const struct top *top, struct layout *layout)
+{
+	for (unsigned i = 0; i < layout->n; i++) {
+		const struct column *column = &layout->columns[layout->which[i]];
+
+		layout->drops[i] = column->drop;
+		if (column->drop > 0 && !any_known(top, column))
+			layout->drops[i] += DROP_UNKNOWN;
 	}
 }
 
@@ -52,8 +82,8 @@ static unsigned most_dispensable(const struct layout *layout)
 	unsigned found = layout->n, drop = 0;
 
 	for (unsigned i = 0; i < layout->n; i++)
-		if (layout->columns[layout->which[i]].drop > drop) {
-			drop = layout->columns[layout->which[i]].drop;
+		if (layout->drops[i] > drop) {
+			drop = layout->drops[i];
 			found = i;
 		}
 	return found;
@@ -131,6 +161,8 @@ static void arrange(const struct top *top, int columns, struct layout *ret_layou
 		layout.which[layout.n] = view->shown[i];
 		layout.widths[layout.n++] = full_width(top, &layout.columns[view->shown[i]]);
 	}
+	if (row_width(&layout, true) > columns)
+		weigh_columns(top, &layout);
 	while (row_width(&layout, true) > columns && (at = most_dispensable(&layout)) < layout.n)
 		remove_column(&layout, at);
 	while (row_width(&layout, false) > columns && (at = widest_text(&layout)) < layout.n)
@@ -166,7 +198,8 @@ static void draw_titles(const struct top *top, struct canvas *canvas, int row, c
 	for (unsigned i = 0; i < layout->n; i++) {
 		const struct column *column = &layout->columns[layout->which[i]];
 		bool sorted = view->keys_n > 0 && view->keys[0].column == layout->which[i];
-		bool up = sorted && view->keys[0].reversed == column_is_right(column);
+		bool number = column_is_right(column) && column->kind != KIND_TIME; /* the most first */
+		bool up = sorted && view->keys[0].reversed == number;
 		char title[48];
 
 		snprintf(title, sizeof(title), "%s%s", column->title,

@@ -249,7 +249,8 @@ void trails_add(struct trails *trails, const struct sample *sample)
 double trail_mean(const struct trail *trail, enum trail_figure figure, int64_t end_ns, int64_t window_ns,
 		  int i, int n)
 {
-	int64_t begin_ns = end_ns - window_ns + window_ns / n * i, until_ns = begin_ns + window_ns / n;
+	int64_t begin_ns = end_ns - window_ns + window_ns / n * i;
+	int64_t until_ns = i == n - 1 ? end_ns : begin_ns + window_ns / n;
 	double sum = 0;
 	unsigned found = 0;
 	size_t at;
@@ -257,7 +258,7 @@ double trail_mean(const struct trail *trail, enum trail_figure figure, int64_t e
 	if (!trail)
 		return -1;
 	at = LOWER_BOUND(trail->n, k, point_at(trail, k)->mono_ns <= begin_ns);
-	for (; at < trail->n && (point_at(trail, at)->mono_ns <= until_ns || i == n - 1); at++) {
+	for (; at < trail->n && point_at(trail, at)->mono_ns <= until_ns; at++) {
 		float v = point_at(trail, at)->v[figure];
 
 		if (v < 0)
@@ -279,11 +280,16 @@ double trail_curve_value(const void *userdata, int i, int n)
 	return trail_mean(curve->trail, curve->figure, curve->end_ns, curve->window_ns, i, n);
 }
 
-double trail_highest(const struct trail *trail, enum trail_figure figure)
+double trail_highest(const struct trail_curve *curve)
 {
+	const struct trail *trail = curve->trail;
 	float highest = -1;
 
-	for (uint32_t i = 0; trail && i < trail->n; i++)
-		highest = MAX(highest, point_at(trail, i)->v[figure]);
+	for (uint32_t i = 0; trail && i < trail->n; i++) {
+		const struct point *point = point_at(trail, i);
+
+		if (point->mono_ns > curve->end_ns - curve->window_ns && point->mono_ns <= curve->end_ns)
+			highest = MAX(highest, point->v[curve->figure]);
+	}
 	return (double)highest;
 }

@@ -46,5 +46,5 @@ struct trail_curve {
 	int64_t end_ns, window_ns;
 };
 double trail_curve_value(const void *curve, int i, int n);
-/* The highest value of all that is known; negative: nothing is. */
-double trail_highest(const struct trail *trail, enum trail_figure figure);
+/* The highest value of what a curve shows; negative: nothing is known. */
+double trail_highest(const struct trail_curve *curve);

@@ -543,6 +543,67 @@ static void several_machines(_unused_ void **state)
 	end();
 }
 
+static void add_utilization(double ratio, int64_t seconds)
+{
+	struct snapshot *s = top.sample->snapshot;
+
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		s->entities[i].id.v[gpu_metrics[GPU_UTILIZATION_GPU].slot] = ratio;
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		s->processes[i].v[PROCESS_UTILIZATION] = ratio / 2;
+	top.sample->mono_ns = seconds * NSEC_PER_SEC;
+	trails_add(top.trails, top.sample);
+}
+
+/* Of what a curve shows: neither of what was before, nor, where it stands still, of what has come since. */
+static void curves_say_their_highest(_unused_ void **state)
+{
+	struct trail_curve curve = { .figure = TRAIL_UTILIZATION,
+				     .end_ns = 1000 * NSEC_PER_SEC,
+				     .window_ns = 120 * NSEC_PER_SEC };
+	char key[TRAIL_KEY];
+
+	begin("small");
+	add_utilization(0.95, 870);
+	add_utilization(0.53, 950);
+	add_utilization(0.21, 1000);
+	assert_non_null(strstr(draw(200, 60), "GPU 0 utilisation max 53 % "));
+	assert_non_null(strstr(draw(200, 60), "GPU 0 power max 59 % of limit "));
+	press('w');
+	assert_non_null(strstr(draw(200, 60), "GPU 0 utilisation max 95 % "));
+	add_utilization(0.77, 1010);
+	trail_key_of_entity(top.sample, &top.sample->snapshot->entities[0], key);
+	curve.trail = trails_find(top.trails, key);
+	assert_int_equal((int)(trail_highest(&curve) * 100 + 0.5), 53);
+	assert_int_equal((int)(trail_curve_value(&curve, 119, 120) * 100 + 0.5), 21);
+	end();
+}
+
+/* Where nothing else needs the room, a process's curves have it. */
+static void curves_of_a_process(_unused_ void **state)
+{
+	begin("full");
+	add_utilization(0.8, 990);
+	add_utilization(0.4, 1000);
+	press('2');
+	draw(160, 40);
+	press(KEY_CODE_HOME);
+	press(KEY_CODE_ENTER);
+	assert_non_null(strstr(draw(160, 40), "max 40 %"));
+	assert_null(strstr(draw(160, 12), "max 40 %"));
+	end();
+}
+
+static void the_filter_says_what_it_takes(_unused_ void **state)
+{
+	begin("full");
+	press('f');
+	assert_non_null(strstr(draw(80, 24), "filter:   words, gpu=0, user=root"));
+	press('x');
+	assert_null(strstr(draw(80, 24), "words, gpu=0"));
+	end();
+}
+
 /* A picture for the README, of a node that is at work. */
 static void the_picture(_unused_ void **state)
 {
@@ -658,6 +719,9 @@ int main(void)
 		cmocka_unit_test(stacks_of_a_process),
 		cmocka_unit_test(hosts_as_they_are_named),
 		cmocka_unit_test(several_machines),
+		cmocka_unit_test(curves_say_their_highest),
+		cmocka_unit_test(curves_of_a_process),
+		cmocka_unit_test(the_filter_says_what_it_takes),
 		cmocka_unit_test(the_picture),
 		cmocka_unit_test(every_key_everywhere),
 		cmocka_unit_test(help_scrolls),

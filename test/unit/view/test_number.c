@@ -154,6 +154,19 @@ static void sizes(void **state)
 	assert_string_equal(text, "1000000000000000000.0 EiB");
 }
 
+static void times_past(void **state)
+{
+	char text[DURATION_TEXT];
+
+	(void)state;
+	ago_text(0, text);
+	assert_string_equal(text, "0 s");
+	ago_text(INT64_C(59999999999), text);
+	assert_string_equal(text, "59 s");
+	ago_text(INT64_C(3599999999999), text);
+	assert_string_equal(text, "59 min");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +175,7 @@ int main(void)
 		cmocka_unit_test(text_never_falls),
 		cmocka_unit_test(fixed),
 		cmocka_unit_test(sizes),
+		cmocka_unit_test(times_past),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
