@@ -21,8 +21,8 @@ enum {
 	STATSD_COUNTERS_MAX = 65536,
 };
 
-/* What a driver says that it does not support is asked for again after ten minutes. */
-#define STATSD_ABSENT_NS (15 * 60 * NSEC_PER_SEC)
+/* What a driver says that it does not support is asked for again every five minutes, as is a lost GPU. */
+#define STATSD_ABSENT_NS (3600 * NSEC_PER_SEC)
 
 /* A counter as it was when it was there last. */
 struct statsd_counter {
