@@ -271,8 +271,14 @@ function totals(gpus) {
         ["Utilization", said(values((gpu) => gpu.utilization_ratio?.gpu), (list) => percent(sum(list) / list.length))],
         ["Memory", said(memory.map((gpu) => gpu.memory_used_bytes), (list) => `${bytes(sum(list))} of ${bytes(sum(memory.map((gpu) => gpu.memory_total_bytes)))}`)],
         ["Power", said(values((gpu) => gpu.power_watts), (list) => `${fixed(sum(list), 0)} W`)],
-        ["Hottest", said(values((gpu) => gpu.temperature_celsius), (list) => `${fixed(Math.max(...list), 0)} °C`)],
+        ["Hottest", said(values((gpu) => gpu.temperature_celsius), (list) => `${fixed(Math.max(...list), 0)} °C, GPU ${hottest(gpus)}`)],
     ];
+}
+
+/** @param {any[]} gpus */
+function hottest(gpus) {
+    const current = gpus.filter((gpu) => gpu.present && !gpu.stale && known(gpu.temperature_celsius));
+    return current.reduce((a, b) => b.temperature_celsius > a.temperature_celsius ? b : a).gpu;
 }
 
 /**

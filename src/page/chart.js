@@ -11,6 +11,31 @@ import { MOMENTS, SERIES } from "./history.js";
  * @property {{time: number, xid: number}[]} flags
  */
 
+/**
+ * The least, the mean and the most of what was sampled in a span; "": nothing was.
+ * @param {import("./history.js").History} history
+ * @param {Float64Array} values
+ * @param {Span} span
+ * @param {(v: unknown) => string} text
+ */
+export function rangeText(history, values, span, text) {
+    let least = Infinity, most = -Infinity, sum = 0, found = 0;
+    for (let n = history.first; n < history.n; n++) {
+        const value = values[n % MOMENTS] ?? NaN, time = history.time(n);
+        if (Number.isNaN(value) || time < span.from || time > span.to)
+            continue;
+        least = Math.min(least, value);
+        most = Math.max(most, value);
+        sum += value;
+        found++;
+    }
+    if (!found)
+        return "";
+    const words = [least, sum / found, most].map((v) => text(v).split(" ")), same = words.every(([, unit]) => unit === words[0]?.[1]);
+    const said = words.map(([number, unit], i) => same && i < 2 ? number : `${number} ${unit}`);
+    return `min ${said[0]}, mean ${said[1]}, max ${said[2]}`;
+}
+
 export class Chart {
     /**
      * @param {import("./history.js").History} history
@@ -28,7 +53,8 @@ export class Chart {
         this.span = { from: 0, to: 1, cursor: NaN, flags: [] };
         this.canvas = /** @type {HTMLCanvasElement} */ (el("canvas", { role: "img", "aria-label": `${SERIES[series]?.title} of ${name}` }));
         this.said = el("b");
-        this.root = el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, name), this.said), this.canvas);
+        this.range = el("span", { class: "range" });
+        this.root = el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, name), this.range, this.said), this.canvas);
         this.canvas.addEventListener("pointermove", (event) => point(this.timeAt(event.offsetX), false));
         this.canvas.addEventListener("pointerleave", () => point(NaN, false));
         this.canvas.addEventListener("click", (event) => point(this.timeAt(event.offsetX), true));
@@ -48,7 +74,9 @@ export class Chart {
             return;
         const said = series.text(values[((n % MOMENTS) + MOMENTS) % MOMENTS]);
         setText(this.said, said);
-        canvas.setAttribute("aria-label", `${series.title} of ${this.name}: ${said}`);
+        const range = rangeText(history, values, span, series.text);
+        setText(this.range, range);
+        canvas.setAttribute("aria-label", `${series.title} of ${this.name}: ${said}; ${range}`);
         this.fit();
         this.paint(values, track.throttled);
     }

@@ -28,6 +28,8 @@ export const SERIES = [
     { id: "tensor", metric: "pipe_active_ratio.tensor", title: "Tensor active", value: (g) => g.pipe_active_ratio?.tensor, text: percent, most: () => 1 },
     { id: "dram", metric: "dram_active_ratio", title: "DRAM active", value: (g) => g.dram_active_ratio, text: percent, most: () => 1 },
     { id: "clock", metric: "clock_hertz.sm", title: "SM clock", value: (g) => g.clock_hertz?.sm, text: whole("MHz", 1e-6), most: (g) => g.clock_max_hertz?.sm },
+    { id: "encoder", metric: "utilization_ratio.encoder", title: "Encoder", value: (g) => g.utilization_ratio?.encoder, text: percent, most: () => 1 },
+    { id: "decoder", metric: "utilization_ratio.decoder", title: "Decoder", value: (g) => g.utilization_ratio?.decoder, text: percent, most: () => 1 },
     { id: "pcie", metric: "pcie_rx_bytes_per_second", title: "PCIe in", value: (g) => g.pcie_rx_bytes_per_second, text: rate },
     { id: "nvlink", metric: "nvlink_rx_bytes_per_second", title: "NVLink in", value: (g) => g.nvlink_rx_bytes_per_second, text: rate },
 ];

@@ -107,9 +107,10 @@ def test_totals_of_all_gpus_are_at_the_top():
         def the_same():
             facts, gpus = page.ask(f"[{FACTS}, gpusonde.data.get('gpus').gpus]")
             watts, used, size = (sum(g[name] for g in gpus) for name in ("power_watts", "memory_used_bytes", "memory_total_bytes"))
+            hottest = max(gpus, key=lambda g: g["temperature_celsius"])
             busy = [g["utilization_ratio"]["gpu"] for g in gpus if g["utilization_ratio"]["gpu"] is not None]
             return len(busy) == 1 and facts["Utilization"] == f"{100 * busy[0]:.0f} % (1 of 3 GPUs)" and facts["Power"] == f"{watts:.0f} W" and \
-                facts["Memory"] == f"{used / 2**30:.1f} GiB of {size / 2**30:.1f} GiB" and facts["Hottest"] == f"{max(g['temperature_celsius'] for g in gpus):.0f} \u00b0C"
+                facts["Memory"] == f"{used / 2**30:.1f} GiB of {size / 2**30:.1f} GiB" and facts["Hottest"] == f"{hottest['temperature_celsius']:.0f} \u00b0C, GPU {hottest['gpu']}"
         wait_for(the_same, "sums of the very numbers of the cards")
         page.ask("location.hash = '#charts?series=power'")
         page.wait("/^0 to 700 W, \\d+:\\d+:\\d+ to /.test(document.querySelector('.scale')?.innerText)", "what the charts' scale is, and their time")
@@ -312,6 +313,23 @@ def test_charts_begin_before_the_page_was_opened_where_it_is_recorded():
             uuid = agent.get("/api/v1/gpus").json()["gpus"][0]["uuid"]
             equal(page.ask(f"[...gpusonde.history.tracks.get('{uuid}').values[2]].some(v => v > 0)"), True)
             equal(page.errors(), [])
+
+
+def test_charts_have_their_least_mean_and_most():
+    """Of what is shown of them; of one GPU alone, from its card and by choice."""
+    of_four = "import('./page/chart.js').then(m => m.rangeText({first: 0, n: 4, time: n => n * 1000}, Float64Array.of(NaN, 0.2, 0.5, 0.9), {from: 0, to: %d}, v => %s))"
+    with Agent() as agent, open_page(agent) as page:
+        page.wait("document.querySelectorAll('.card').length === 8 && gpusonde.history.n > 2", "cards")
+        equal(page.ask(of_four % (2000, "Math.round(v * 100) + ' %'")), "min 20, mean 35, max 50 %")
+        equal(page.ask(of_four % (3000, "v > 0.8 ? '1 W' : v * 1000 + ' mW'")), f"min 200 mW, mean {1600 / 3:.13f} mW, max 1 W")
+        equal(page.ask(of_four % (500, "String(v)")), "")
+        page.ask("document.querySelectorAll('.card .index')[3].click()")
+        page.wait("location.hash === '#charts?gpu=3' && document.querySelectorAll('.chart').length === 4", "the charts of GPU 3")
+        page.wait("/^min \\d+, mean \\d+, max \\d+ %$/.test(document.querySelector('.chart .range')?.innerText)", "the range of a curve")
+        equal(page.ask("document.querySelector('#main select').value"), "3")
+        page.ask("(s => { s.value = ''; s.dispatchEvent(new Event('change')) })(document.querySelector('#main select'))")
+        page.wait("location.hash === '#charts' && document.querySelectorAll('.chart').length === 32", "the charts of all")
+        equal(page.errors(), [])
 
 
 def test_charts_of_an_agent_that_samples_less_often():

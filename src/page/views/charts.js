@@ -48,7 +48,8 @@ class Charts {
         this.spans = SPANS.map((n) => el("button", { type: "button", onclick: () => app.place.set({ minutes: String(n) }) }, `${n} min`));
         this.boxes = SERIES.map((series) => el("button", { type: "button", onclick: () => this.toggle(series.id) }, series.title));
         this.grid = el("div");
-        root.append(el("div", { class: "tools" }, ...this.spans, el("span", { class: "dim" }, "Show"), ...this.boxes, this.when), this.grid,
+        this.which = /** @type {HTMLSelectElement} */ (el("select", { "aria-label": "GPU", onchange: () => app.place.set({ gpu: this.which.value }) }));
+        root.append(el("div", { class: "tools" }, ...this.spans, this.which, el("span", { class: "dim" }, "Show"), ...this.boxes, this.when), this.grid,
             el("p", { class: "dim" }, "Shaded: slowed down. Red flags: XIDs. A click keeps the cursor, and the address has it; arrows move it."));
         root.addEventListener("keydown", (event) => this.onKey(event));
     }
@@ -90,6 +91,7 @@ class Charts {
     update() {
         const gpus = (this.app.data.get("gpus") ?? this.app.data.live("gpus"))?.gpus ?? [], want = chosen(this.app);
         const shown = gpus.filter((/** @type {any} */ g) => want.gpu === "" || String(g.gpu) === want.gpu);
+        this.offer(gpus, want.gpu);
         const layout = JSON.stringify([want.series, shown.map((/** @type {any} */ g) => g.uuid), this.app.moment.history && this.app.moment.at]);
         if (layout !== this.layout && shown.length)
             this.lay(shown, want.series);
@@ -100,6 +102,18 @@ class Charts {
         this.spans.forEach((button, i) => button.setAttribute("aria-pressed", String(SPANS[i] === want.minutes)));
         this.boxes.forEach((button, i) => button.setAttribute("aria-pressed", String(want.series.includes(SERIES[i]?.id ?? ""))));
         this.draw();
+    }
+
+    /**
+     * Each GPU, and all of them.
+     * @param {any[]} gpus
+     * @param {string} wanted
+     */
+    offer(gpus, wanted) {
+        const numbers = gpus.map((gpu) => String(gpu.gpu));
+        if (this.which.options.length !== numbers.length + 1)
+            this.which.replaceChildren(el("option", { value: "" }, "All GPUs"), ...numbers.map((n) => el("option", { value: n }, `GPU ${n}`)));
+        this.which.value = wanted;
     }
 
     /**

@@ -79,6 +79,10 @@ const FIGURES = [
     { title: "PCIe out", text: (g) => rate(g.pcie_tx_bytes_per_second) },
     { title: "NVLink in", text: (g) => rate(g.nvlink_rx_bytes_per_second) },
     { title: "NVLink out", text: (g) => rate(g.nvlink_tx_bytes_per_second) },
+    { title: "Encoder", text: (g) => percent(g.utilization_ratio?.encoder) },
+    { title: "Decoder", text: (g) => percent(g.utilization_ratio?.decoder) },
+    { title: "Fan", text: (g) => percent(g.fan_speed_ratio) },
+    { title: "Memory clock", text: (g) => whole("MHz", 1e-6)(g.clock_hertz?.memory) },
     { title: "Processes", text: (g) => count(live(g)), help: "Those of its MIG instances, too" },
     { title: "Memory peak", text: (g) => bytes(g.memory_used_peak_bytes) },
 ];
@@ -118,7 +122,7 @@ function updateInstance(row, mig) {
 /** @param {any} gpu */
 function makeCard(gpu) {
     return el("article", { class: "card", "aria-label": `GPU ${gpu.gpu}` },
-        el("h2", {}, el("span", { class: "index" }, `GPU ${gpu.gpu}`), " ", el("span", { class: "name" }), " ", el("span", { class: "state" })),
+        el("h2", {}, el("a", { class: "index", title: "Its charts" }, `GPU ${gpu.gpu}`), " ", el("span", { class: "name" }), " ", el("span", { class: "state" })),
         el("dl", {}, ...FIGURES.map((figure) => el("div", { title: figure.help },
             el("dt", {}, figure.title), el("dd", {}, el("span"), figure.ratio ? el("meter", { min: 0, max: 1, "aria-label": figure.title }) : "")))),
         el("ul", { class: "instances", "aria-label": `MIG instances of GPU ${gpu.gpu}` }),
@@ -160,10 +164,11 @@ function byGpu(rows) {
 /** @param {Map<string, any[]>} rows @param {any} gpu */
 const of = (rows, gpu) => rows.get(gpu.uuid) ?? [];
 
-/** @param {HTMLElement} card @param {any} gpu @param {string} by who uses it */
-function updateCard(card, gpu, by) {
+/** @param {HTMLElement} card @param {any} gpu @param {string} by who uses it @param {string} at the moment that is shown; "": now */
+function updateCard(card, gpu, by, at) {
     const find = (/** @type {string} */ selector) => /** @type {HTMLElement} */ (card.querySelector(selector));
     const [word, tone] = state(gpu), [reasons, how] = throttle(gpu);
+    find(".index").setAttribute("href", `#charts?gpu=${gpu.gpu}${at ? "&at=" + at : ""}`);
     setText(find(".name"), gpu.name.replace(/^NVIDIA /, ""));
     setText(find(".state"), word);
     setClass(find("h2 span:last-child"), `state ${tone}`);
@@ -208,7 +213,7 @@ export const gpus = {
             learn(processes ?? [], () => app.refresh());
             const workloads = byGpu((node?.workloads ?? []).filter((/** @type {any} */ w) => w.processes_live > 0)), running = byGpu(processes ?? []);
             none.hidden = list.length > 0 || !app.data.get("gpus");
-            keyedInSlices(drawing, cards, list, (gpu) => gpu.uuid, makeCard, (card, gpu) => updateCard(card, gpu, users(gpu, of(workloads, gpu), of(running, gpu))));
+            keyedInSlices(drawing, cards, list, (gpu) => gpu.uuid, makeCard, (card, gpu) => updateCard(card, gpu, users(gpu, of(workloads, gpu), of(running, gpu)), app.moment.at));
         };
     },
 };
