@@ -13,11 +13,16 @@ from lib.e2e import Agent, Worker, contains, equal, run, values, wait_for
 LINE = re.compile(r"([a-zA-Z_][\w.]*):(-?[\d.]+(?:e[-+]?\d+)?)\|([cg])(?:\|#([^|\n]*))?")
 
 
+# A round of datagrams comes at once, on a machine where others run: what a socket has no room for, UDP loses and nobody is told.
+RECEIVE_BYTES = 4 << 20
+
+
 class Receiver:
     """Keeps every datagram."""
 
     def __init__(self, path=None):
         self.socket = socket.socket(socket.AF_UNIX if path else socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         self.socket.bind(path or ("127.0.0.1", 0))
         self.address = path or f"127.0.0.1:{self.socket.getsockname()[1]}"
         self.datagrams = []
