@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import urllib.parse
@@ -108,6 +109,25 @@ def test_names_of_the_conventions():
         for part in ('"service.name"', '"k8s.node.name"', '"node-7"', '"rack"', '"7"'):
             contains(text, part)
         wait_for(lambda: figure(agent, "up") == 1, "gpusonde_push_up 1")
+
+
+def resource(body):
+    """[(attribute, value)] of a request's resource."""
+    text = subprocess.run(["protoc", "--decode=otlp.ExportMetricsServiceRequest", f"--proto_path={SOURCE}/src/push", "otlp.proto"],
+                          input=gzip.decompress(body), capture_output=True, check=True).stdout.decode()
+    return re.findall(r'key: "(.*)"\n\s+value \{\n\s+string_value: "(.*)"', text.partition("scope_metrics")[0])
+
+
+def test_the_resource_has_each_attribute_once():
+    """Which of several nodes it is, is told; what is configured stands in place of what is found out."""
+    host = socket.gethostname()
+    for attributes, env, wanted in (
+            ("rack=7", {"NODE_NAME": "node-7"}, {"rack": "7", "service.name": "gpusonde", "service.instance.id": "node-7", "host.name": host, "k8s.node.name": "node-7"}),
+            ("service.name=gpus,host.name=a,service.instance.id=b", {}, {"service.name": "gpus", "service.instance.id": "b", "host.name": "a"}),
+            ("rack=7", {}, {"rack": "7", "service.name": "gpusonde", "service.instance.id": host, "host.name": host})):
+        with Receiver() as receiver, Agent(*flags(receiver.url, "--otlp-attributes", attributes, "--otlp-families", "gpusonde_up"), **env) as agent:
+            wait_for(receiver.taken, "a request", otherwise=agent.log)
+            equal(sorted(resource(receiver.requests[0][3])), sorted(wanted.items()))
 
 
 def test_errors_status_and_fans():

@@ -309,22 +309,45 @@ static int configure_remote_write(const struct options *options, struct push_con
 
 /* ---- OpenTelemetry ---- */
 
+/* Unless it is configured: a resource has each attribute once. False: there is no room. */
+static bool add_attribute(struct push_settings *s, const char *name, const char *value)
+{
+	size_t at = strlen(s->labels), name_n = strlen(name), room = sizeof(s->labels) - at;
+
+	for (const char *line = s->labels; *line; line += strcspn(line, "\n") + 1)
+		if (strncmp(line, name, name_n) == 0 && line[name_n] == '=')
+			return true;
+	return (size_t)snprintf(s->labels + at, room, "%s=%s\n", name, value) < room;
+}
+
 static int set_resource(const struct options *options, struct push_settings *s, char *why, size_t size)
 {
-	const char *node = options_text(options, OPT_node_name);
+	const char *node = or_empty(options_text(options, OPT_node_name));
 	char host[256] = "";
-	int n = snprintf(s->labels, sizeof(s->labels), "service.name=gpusonde\n");
+	/* The instance is what Prometheus tells nodes apart by: without, series of several are one. */
+	const char *const found[][2] = {
+		{ "service.name", "gpusonde" },
+		{ "service.instance.id", *node ? node : host },
+		{ "host.name", host },
+		{ "k8s.node.name", node },
+	};
+	int r = list_pairs(options_text(options, OPT_otlp_attributes), "=", s->labels, sizeof(s->labels),
+			   "otlp.attributes", why, size);
 
-	if (gethostname(host, sizeof(host) - 1) == 0)
-		n += snprintf(s->labels + n, sizeof(s->labels) - (size_t)n, "host.name=%s\n", host);
-	if (node)
-		snprintf(s->labels + n, sizeof(s->labels) - (size_t)n, "k8s.node.name=%s\n", node);
-	if (!utf8_valid(s->labels, strlen(s->labels))) {
-		snprintf(why, size, "the names of host and node must be UTF-8");
+	if (r < 0)
+		return r;
+	if (gethostname(host, sizeof(host) - 1) < 0)
+		host[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(found); i++) {
+		if (!*found[i][1] || add_attribute(s, found[i][0], found[i][1]))
+			continue;
+		snprintf(why, size, "otlp.attributes leaves no room for %s", found[i][0]);
 		return -EINVAL;
 	}
-	return list_pairs(options_text(options, OPT_otlp_attributes), "=", s->labels, sizeof(s->labels),
-			  "otlp.attributes", why, size);
+	if (utf8_valid(s->labels, strlen(s->labels)))
+		return 0;
+	snprintf(why, size, "the names of host and node must be UTF-8");
+	return -EINVAL;
 }
 
 static int set_temporality(const struct options *options, struct push_settings *s, char *why, size_t size)
