@@ -24,12 +24,22 @@ static const struct {
 
 static void replace_short_names(struct field_list *list)
 {
-	for (unsigned i = 0; i < list->n; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(short_names); k++)
-			if (STRV_EQ(list->name[i], short_names[k].name)) {
-				strcpy(list->name[i], short_names[k].field);
-				break;
-			}
+	for (unsigned i = 0; i < list->n; i++) {
+		char sign = list->name[i][0] == '+' || list->name[i][0] == '-' ? list->name[i][0] : '\0';
+
+		for (size_t k = 0; k < ARRAY_SIZE(short_names); k++) {
+			const char *field = short_names[k].field;
+
+			if (!STRV_EQ(list->name[i] + !!sign, short_names[k].name))
+				continue;
+			if (sign)
+				snprintf(list->name[i], FIELD_NAME_MAX, "%c%s", sign,
+					 field + (field[0] == '+'));
+			else
+				strcpy(list->name[i], field);
+			break;
+		}
+	}
 }
 
 static bool parse_list(const struct show_fields *fields, const char *flag, const char *text,

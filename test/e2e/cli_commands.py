@@ -925,6 +925,9 @@ def test_rows_and_columns():
         sizes = [process["memory_bytes"] for process in processes]
         assert sizes == sorted(sizes, reverse=True) and len(sizes) > 1 and min(sizes) > 2**30, sizes
         equal({process["gpu"] for process in processes}, {0})
+        for flag, field, descending in (("-pid", "pid", True), ("+pid", "pid", False), ("+memory", "memory_bytes", False)):
+            shown = [p[field] for p in json.loads(agent.cli("ps", "--json", "--sort", flag).stdout)["processes"] if p[field] is not None]
+            equal(shown, sorted(shown, reverse=descending), flag)
         groups = json.loads(agent.cli("ps", "--json", "--by", "user").stdout)["groups"]
         equal(agent.cli("ps", "--csv", "--by", "user", "--columns", "processes").stdout, "processes\n" + "".join(f"{group['processes']}\n" for group in groups))
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "cmd/top/columns.h"
@@ -78,13 +79,14 @@ static bool exists(const struct explain *explain, enum about about, const char *
 	return false;
 }
 
-/* The kind that is written before a colon; ABOUT_ALL: none is. */
+/* The kind that is written before a colon, or as in its own sentences: "GPU 3". ABOUT_ALL: none is. */
 static enum about prefix_of(const char *operand, const char **ret_name)
 {
 	for (enum about about = ABOUT_GPU; about < ABOUTS; about++) {
 		size_t n = strlen(about_names[about]);
 
-		if (strncmp(operand, about_names[about], n) == 0 && operand[n] == ':') {
+		if (strncasecmp(operand, about_names[about], n) == 0 &&
+		    (operand[n] == ':' || operand[n] == ' ')) {
 			*ret_name = operand + n + 1;
 			return about;
 		}

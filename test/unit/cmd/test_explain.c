@@ -111,7 +111,7 @@ static void throttling(_unused_ void **state)
 
 	calm(gpu(0));
 	set(gpu(0), "clocks_event_reason.hw_thermal_slowdown", json_integer(1));
-	explain_it("gpu:0");
+	explain_it("GPU 0"); /* as it is called there itself */
 	sentence = said("slowdown", "throttled (hw_thermal_slowdown) to 50 % of the highest");
 	assert_non_null(sentence);
 	assert_string_equal(text_member(sentence, "remedy"), analysis_rules[FINDING_CLOCKS_THROTTLED].remedy);
