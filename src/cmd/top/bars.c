@@ -30,6 +30,7 @@ struct bars {
 	struct canvas *canvas;
 	uint32_t n;
 	int index_width; /* wider where instances are among them */
+	bool details; /* a second line has what slows a GPU down */
 	const struct entity *list[READING_ENTITIES_MAX];
 };
 
@@ -113,15 +114,19 @@ static int draw_identity(const struct bars *bars, const struct entity *e, int ro
 {
 	struct value index = value_of(bars, e, value_gpu_index), name = value_of(bars, e, value_gpu_name);
 	struct value state = value_of(bars, e, value_gpu_state);
-	int at = bars->index_width + 1;
+	struct value throttled = value_of(bars, e, value_throttled_by);
+	int at = bars->index_width + 1, said;
 
 	if (entity_is_mig(e))
 		canvas_right(bars->canvas, row, 0, bars->index_width, ROLE_ACCENT, index.text);
 	else
 		canvas_right(bars->canvas, row, 0, INDEX_WIDTH, ROLE_ACCENT, index.text);
 	canvas_text(bars->canvas, row, at, name_width - 1, ROLE_TEXT, name.text);
-	canvas_text(bars->canvas, row, at + name_width, STATE_WIDTH - 1, state.role, state.text);
-	return at + name_width + STATE_WIDTH;
+	at += name_width;
+	said = canvas_text(bars->canvas, row, at, STATE_WIDTH - 1, state.role, state.text);
+	if (!bars->details && state.role == ROLE_GOOD && throttled.known && throttled.role == ROLE_WARN)
+		canvas_text(bars->canvas, row, at + said, STATE_WIDTH - 1 - said, ROLE_WARN, " slowed");
+	return at + STATE_WIDTH;
 }
 
 static int draw_bar(const struct bars *bars, const struct entity *e, int row, int at, const char *name,
@@ -322,6 +327,7 @@ static int draw_lines(struct bars *bars, enum manner manner, int row, int rows)
 	struct canvas *canvas = bars->canvas;
 
 	collect(bars, manner < GPUS_ALONE);
+	bars->details = manner == TWO_LINES;
 	if (manner == CELLS)
 		return draw_cells(bars, row, rows);
 	for (uint32_t i = 0; i < bars->n; i++) {

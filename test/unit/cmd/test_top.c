@@ -222,6 +222,7 @@ static void a_table_has_every_gpu(_unused_ void **state)
 		instances += top.rows.list[i].parent != NULL;
 	}
 	assert_true(instances > 0);
+	assert_non_null(strstr(draw(80, 24), " sw_power_c")); /* "ok slowed" of one line leads there */
 	end();
 }
 
