@@ -25,7 +25,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 LONG_MS = 50
 QUIET = os.environ.get("BENCH_QUIET") == "yes"
 CATEGORIES = "toplevel,devtools.timeline"
-VIEWS = {"GPUs": "", "charts": "#charts", "processes, sorted and searched": "#processes?q=python&sort=-sm", "topology": "#topology"}
+VIEWS = {"GPUs": "", "charts": "#charts", "processes, sorted and searched": "#processes?q=python&sort=-sm", "topology": "#topology",
+         "host": "#host?minutes=15"}
 
 
 def ticks(pid, ended):

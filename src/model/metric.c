@@ -147,6 +147,28 @@ static double unit_bound(const struct metric *metric)
 	return signed_64;
 }
 
+static const struct {
+	const struct metric *rows;
+	uint32_t n;
+} lists[METRIC_LISTS] = {
+	[METRICS_OF_GPU] = { gpu_metrics, GPU_METRICS },
+	[METRICS_OF_HOST] = { host_metrics, HOST_METRICS },
+	[METRICS_OF_DISK] = { disk_metrics, DISK_METRICS },
+	[METRICS_OF_INTERFACE] = { interface_metrics, INTERFACE_METRICS },
+};
+
+uint32_t metrics_in_list(enum metric_list list)
+{
+	return lists[list].n;
+}
+
+const struct metric *metric_of_code(uint32_t code)
+{
+	uint32_t list = code >> METRIC_ROW_BITS, row = code & ((1u << METRIC_ROW_BITS) - 1);
+
+	return list < METRIC_LISTS && row < lists[list].n ? &lists[list].rows[row] : NULL;
+}
+
 const char *unit_name(enum metric_unit unit)
 {
 	return unit_names[unit];

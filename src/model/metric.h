@@ -209,6 +209,21 @@ extern const struct metric server_metrics[SERVER_METRICS];
 extern const struct metric agent_metrics[AGENT_METRICS];
 extern const char *const engine_names[ENGINES];
 
+/* What is told over a time (docs/recordings.md): a metric of one of these lists, as one number. */
+enum metric_list { METRICS_OF_GPU, METRICS_OF_HOST, METRICS_OF_DISK, METRICS_OF_INTERFACE, METRIC_LISTS };
+enum { METRIC_ROW_BITS = 16 };
+static inline uint32_t metric_code(enum metric_list list, uint32_t row)
+{
+	return (uint32_t)list << METRIC_ROW_BITS | row;
+}
+static inline enum metric_list metric_list_of(uint32_t code)
+{
+	return (enum metric_list)(code >> METRIC_ROW_BITS);
+}
+/* NULL: it is none. */
+const struct metric *metric_of_code(uint32_t code);
+uint32_t metrics_in_list(enum metric_list list);
+
 /* Name of a unit for people and schemas ("bytes"), of a presence for JSON ("unsupported"). */
 const char *unit_name(enum metric_unit unit);
 const char *presence_name(uint8_t presence);

@@ -3,9 +3,10 @@
 import { Data } from "./data.js";
 import { byId, el, setClass, setText } from "./dom.js";
 import { NONE, bytes, fixed, known, percent } from "./format.js";
-import { History } from "./history.js";
+import { History, MOMENTS } from "./history.js";
+import { newMachine } from "./machine.js";
 import { Moment } from "./moment.js";
-import { load } from "./recorded.js";
+import { load, loadMachine } from "./recorded.js";
 import { VIEWS } from "./views.js";
 import { active as activeFindings, whose } from "./views/findings.js";
 import { state } from "./views/gpus.js";
@@ -65,6 +66,7 @@ export class App {
         this.refreshing = undefined;
         this.place = new Place(() => this.show());
         this.history = new History();
+        this.machine = newMachine();
         this.data = new Data((names) => this.onData(names));
         this.moment = new Moment(this);
         this.makeTabs();
@@ -155,6 +157,8 @@ export class App {
     onData(names) {
         if (names.includes("gpus") && this.data.live("gpus"))
             this.history.record(this.data.live("gpus"));
+        if (names.includes("node") && this.data.live("node"))
+            this.machine.record(this.data.live("node"));
         this.loadRecorded();
         this.moment.update();
         if (!names.length)
@@ -169,7 +173,8 @@ export class App {
         if (this.recorded || !gpus || this.data.live("node")?.node.agent.recording_up !== 1)
             return;
         this.recorded = true;
-        load(this.history, gpus.length).then(() => this.refresh(), () => {});
+        const until = Date.parse(this.data.live("gpus").time), span = { gpus: gpus.length, since: until - MOMENTS * 1000, until, early: true };
+        load(this.history, span).then(() => loadMachine(this.machine, span)).then(() => this.refresh(), () => {});
     }
 
     refresh() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One chart: a series of one GPU over time, with bands where it was slowed down, flags of XIDs, and the cursor that all share. */
+/* One chart: a series of one GPU, or of another subject of a history, over time, with bands where it was slowed down, flags of XIDs, and the cursor that all share. */
 import { el, setText } from "./dom.js";
-import { MOMENTS, SERIES } from "./history.js";
+import { MOMENTS } from "./history.js";
 
 /**
  * @typedef {object} Span
@@ -39,7 +39,7 @@ export function rangeText(history, values, span, text) {
 export class Chart {
     /**
      * @param {import("./history.js").History} history
-     * @param {number} series in SERIES
+     * @param {number} series of the history's
      * @param {string} uuid
      * @param {string} name
      * @param {(time: number, pinned: boolean) => void} point called with where the cursor shall be
@@ -51,7 +51,7 @@ export class Chart {
         this.name = name;
         /** @type {Span} */
         this.span = { from: 0, to: 1, cursor: NaN, flags: [] };
-        this.canvas = /** @type {HTMLCanvasElement} */ (el("canvas", { role: "img", "aria-label": `${SERIES[series]?.title} of ${name}` }));
+        this.canvas = /** @type {HTMLCanvasElement} */ (el("canvas", { role: "img", "aria-label": `${history.series[series]?.title} of ${name}` }));
         this.said = el("b");
         this.range = el("span", { class: "range" });
         this.root = el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, name), this.range, this.said), this.canvas);
@@ -67,7 +67,7 @@ export class Chart {
 
     /** @param {Span} span */
     draw(span) {
-        const { history, canvas } = this, track = history.tracks.get(this.uuid), series = SERIES[this.series];
+        const { history, canvas } = this, track = history.tracks.get(this.uuid), series = history.series[this.series];
         const values = track?.values[this.series], n = Number.isNaN(span.cursor) ? history.n - 1 : history.nearest(span.cursor);
         this.span = span;
         if (!series || !values || !track)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The numbers of each GPU of the last quarter of an hour, one a second: what the browser has seen, and, where the agent records, what was
- * before.
+ * Numbers of the last quarter of an hour, one a second, of each GPU, or of the machine and what is in it (machine.js): what the browser has
+ * seen, and, where the agent records, what was before.
  */
 import { bytes, known, percent, rate, whole } from "./format.js";
 
@@ -11,11 +11,11 @@ export const MOMENTS = 900;
 /**
  * @typedef {object} Series
  * @property {string} id in the address
- * @property {string} metric its name in a recording
+ * @property {string} [metric] its name in a recording, where it is as it stands there
  * @property {string} title
- * @property {(gpu: any) => unknown} value as the document has it
+ * @property {(subject: any) => unknown} value as the document has it
  * @property {(v: unknown) => string} text
- * @property {(gpu: any) => unknown} [most] the top of its scale; without it the greatest number seen
+ * @property {(subject: any) => unknown} [most] the top of its scale; without it the greatest number seen
  */
 
 /** @type {Series[]} */
@@ -40,17 +40,23 @@ const NO_THROTTLING = ["gpu_idle", "applications_clocks_setting"];
 /** @typedef {{values: Float64Array[], throttled: Uint8Array}} Track */
 
 export class History {
-    constructor() {
+    /**
+     * @param {Series[]} [series]
+     * @param {(page: any) => any[]} [subjects] whose numbers these are, each with a uuid, of a document
+     */
+    constructor(series = SERIES, subjects = (page) => page.gpus) {
+        this.series = series;
+        this.subjects = subjects;
         /** Milliseconds since 1970 of each moment; the newest is at (n - 1) % MOMENTS. */
         this.times = new Float64Array(MOMENTS);
         this.n = 0;
         /** @type {Map<string, Track>} */
         this.tracks = new Map();
-        /** Tops of the scales, the same for all GPUs. */
-        this.most = SERIES.map(() => 0);
+        /** Tops of the scales, the same for all subjects. */
+        this.most = series.map(() => 0);
     }
 
-    /** @param {any} page the document of the GPUs */
+    /** @param {any} page a document */
     record(page) {
         const time = Date.parse(page.time), at = this.n % MOMENTS;
         if (!(time > this.time(this.n - 1)) && this.n)
@@ -61,15 +67,15 @@ export class History {
             track.values.forEach((values) => values[at] = NaN);
             track.throttled[at] = 0;
         }
-        for (const gpu of page.gpus)
-            this.add(this.track(gpu.uuid), gpu, at);
+        for (const subject of this.subjects(page))
+            this.add(this.track(subject.uuid), subject, at);
     }
 
     /** @param {string} uuid */
     track(uuid) {
         let track = this.tracks.get(uuid);
         if (!track) {
-            track = { values: SERIES.map(() => new Float64Array(MOMENTS).fill(NaN)), throttled: new Uint8Array(MOMENTS) };
+            track = { values: this.series.map(() => new Float64Array(MOMENTS).fill(NaN)), throttled: new Uint8Array(MOMENTS) };
             this.tracks.set(uuid, track);
         }
         return track;
@@ -78,20 +84,20 @@ export class History {
     /**
      * A GPU that is stale or gone has no numbers of this moment.
      * @param {Track} track
-     * @param {any} gpu
+     * @param {any} subject
      * @param {number} at
      */
-    add(track, gpu, at) {
-        const current = gpu.present && !gpu.stale;
-        SERIES.forEach((series, i) => {
-            const value = current ? series.value(gpu) : null, most = series.most ? series.most(gpu) : value;
+    add(track, subject, at) {
+        const current = subject.present && !subject.stale;
+        this.series.forEach((series, i) => {
+            const value = current ? series.value(subject) : null, most = series.most ? series.most(subject) : value;
             const values = track.values[i];
             if (values && known(value))
                 values[at] = value;
             if (known(most))
                 this.most[i] = Math.max(this.most[i] ?? 0, most);
         });
-        track.throttled[at] = Number(current && Object.entries(gpu.clocks_event_reason ?? {}).some(([name, v]) => v && !NO_THROTTLING.includes(name)));
+        track.throttled[at] = Number(current && Object.entries(subject.clocks_event_reason ?? {}).some(([name, v]) => v && !NO_THROTTLING.includes(name)));
     }
 
     /**
@@ -131,7 +137,7 @@ export class History {
         if (!values || value === null)
             return;
         values[at] = value;
-        if (!SERIES[series]?.most)
+        if (!this.series[series]?.most)
             this.most[series] = Math.max(this.most[series] ?? 0, value || 0);
     }
 

@@ -5,7 +5,8 @@
  */
 import { byId, el, setText } from "./dom.js";
 import { History } from "./history.js";
-import { ask, load } from "./recorded.js";
+import { newMachine } from "./machine.js";
+import { ask, load, loadMachine } from "./recorded.js";
 
 /** The documents that a recording has; /api/v1/moment is all of them in one. */
 const RECORDED = ["gpus", "processes", "node"];
@@ -27,6 +28,8 @@ export class Moment {
         this.problem = "";
         /** @type {History | null} of charts, if the moment is older than what the browser has seen */
         this.history = null;
+        /** @type {History | null} likewise of the machine's */
+        this.machine = null;
         this.said = el("b", { role: "status" });
         this.input = /** @type {HTMLInputElement} */ (el("input", { type: "datetime-local", step: "1", "aria-label": "Moment", onchange: () => this.choose() }));
         byId("moment").append(this.said, this.input, el("button", { type: "button", onclick: () => app.place.set({ at: "" }) }, "Back to now"));
@@ -50,7 +53,7 @@ export class Moment {
         this.problem = "";
         byId("moment").hidden = !at;
         if (!at) {
-            this.document = this.history = null;
+            this.document = this.history = this.machine = null;
             return;
         }
         this.input.value = local(time);
@@ -88,14 +91,17 @@ export class Moment {
     /** @param {string} at */
     async loadCharts(at) {
         const { history } = this.app, time = Date.parse(at), gpus = this.document?.gpus.length;
-        const older = new History();
-        this.history = null;
+        const older = new History(), machine = newMachine();
+        const span = { gpus, since: time - AROUND_MS, until: Math.min(time + AROUND_MS, Date.now()), early: false };
+        this.history = this.machine = null;
         if (!gpus || time >= history.time(history.first))
             return;
-        await load(older, gpus, time - AROUND_MS, Math.min(time + AROUND_MS, Date.now()));
+        await load(older, span);
+        await loadMachine(machine, span);
         if (at !== this.at || !older.n)
             return;
         this.history = older;
+        this.machine = machine;
         this.app.refresh();
     }
 

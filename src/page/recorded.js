@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a recording has of a time, for the charts: /api/v1/history. */
 import { SERIES } from "./history.js";
+import { pastSubjects } from "./machine.js";
 
 /** So many metrics are asked for at once. */
 const AT_ONCE = 5;
@@ -27,23 +28,73 @@ export async function ask(address, early) {
 /**
  * Gives a history what was before the page was opened, or of a time.
  * @param {import("./history.js").History} history
- * @param {number} gpus how many there are
- * @param {number} [since] milliseconds since 1970
- * @param {number} [until]
+ * @param {Span} span
  */
-export async function load(history, gpus, since, until) {
-    /** @type {Map<string, Map<number, (number | null)[]>>} */
+export async function load(history, span) {
+    /** @type {Found} */
     const found = new Map();
-    const span = since && until ? `since=${since / 1000}&until=${until / 1000}` : "since=15m";
     /** @type {number[]} */
     let times = [];
     for (let i = 0; i < SERIES.length; i += AT_ONCE) {
-        const metrics = SERIES.slice(i, i + AT_ONCE).map((s) => s.metric).join(",");
-        const reply = await ask(`api/v1/history?metric=${metrics}&${span}&step=${gpus > GPUS_EACH_SECOND ? 10 : 1}s`, !since);
-        if (reply.status !== 200)
+        const reply = await over(SERIES.slice(i, i + AT_ONCE).map((s) => s.metric ?? ""), span);
+        if (!reply)
             return;
-        times = add(found, await reply.json());
+        times = add(found, reply);
     }
+    put(history, times, found);
+}
+
+/**
+ * The same of the machine.
+ * @param {import("./history.js").History} history
+ * @param {Span} span
+ */
+export async function loadMachine(history, span) {
+    const replies = [];
+    for (const metrics of MACHINE) {
+        const reply = await over(metrics, span);
+        if (!reply)
+            return;
+        replies.push(reply);
+    }
+    const times = timesOf(replies[0]);
+    put(history, times, await pastSubjects(history.series, times, replies.flatMap((reply) => reply.series)));
+}
+
+/** What the charts of the machine need, as many as may be asked for at once. */
+const MACHINE = [
+    ["user", "nice", "system", "idle", "iowait", "irq"].map((state) => `host_cpu_seconds_total.${state}`),
+    ["host_cpu_seconds_total.softirq", "host_cpu_seconds_total.steal", "host_memory_bytes"],
+    ["host_disk_read_bytes_total", "host_disk_written_bytes_total"],
+    ["host_network_bytes_total"],
+];
+
+/**
+ * @typedef {object} Span the same for all that is asked for, whose points are then of the same times
+ * @property {number} gpus how many there are
+ * @property {number} since milliseconds since 1970
+ * @property {number} until
+ * @property {boolean} early nothing may be recorded yet
+ */
+
+/** @typedef {Map<string, Map<number, (number | null)[]>>} Found by subject and series */
+
+/**
+ * A page of /api/v1/history; null: there is none.
+ * @param {string[]} metrics
+ * @param {Span} span
+ */
+async function over(metrics, { gpus, since, until, early }) {
+    const reply = await ask(`api/v1/history?metric=${metrics.join(",")}&since=${since / 1000}&until=${until / 1000}&step=${gpus > GPUS_EACH_SECOND ? 10 : 1}s`, early);
+    return reply.status === 200 ? reply.json() : null;
+}
+
+/**
+ * @param {import("./history.js").History} history
+ * @param {number[]} times
+ * @param {Found} found
+ */
+function put(history, times, found) {
     const kept = moments(times, found);
     for (const series of found.values())
         for (const [k, values] of series)
@@ -57,7 +108,7 @@ const PAUSE = 3;
 /**
  * The places of the moments that were sampled, which may be less often than there are steps; and the first of all, from which on is shown.
  * @param {number[]} times
- * @param {Map<string, Map<number, (number | null)[]>>} found
+ * @param {Found} found
  */
 export function moments(times, found) {
     const all = [...found.values()].flatMap((series) => [...series.values()]);
@@ -69,7 +120,7 @@ export function moments(times, found) {
 }
 
 /**
- * @param {Map<string, Map<number, (number | null)[]>>} found
+ * @param {Found} found
  * @param {any} reply
  * @returns {number[]} its times
  */
@@ -81,6 +132,11 @@ function add(found, reply) {
         of.set(k, series.values);
         found.set(series.uuid, of);
     }
+    return timesOf(reply);
+}
+
+/** @param {any} reply */
+function timesOf(reply) {
     const first = Date.parse(reply.first), step = reply.step_seconds * 1000;
     return Array.from({ length: reply.points }, (_, i) => first + i * step);
 }

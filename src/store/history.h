@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Metrics of GPUs over a time, from a store: what a chart needs. */
+/* Metrics of GPUs, and of the machine, over a time, from a store: what a chart needs. */
 #pragma once
 
 #include "store/walk.h"
@@ -12,7 +12,7 @@ enum {
 };
 
 struct history_query {
-	uint32_t metrics[HISTORY_METRICS_OF_QUERY]; /* indexes in gpu_metrics */
+	uint32_t metrics[HISTORY_METRICS_OF_QUERY]; /* metric_code() */
 	uint32_t metrics_n;
 	int32_t gpu; /* its index, or HISTORY_GPU_ALL */
 	int64_t since_ns, until_ns, step_ns; /* of the wall clock */
@@ -25,9 +25,10 @@ struct history_point {
 };
 
 struct history_series {
-	char uuid[96];
+	uint32_t metric; /* metric_code() */
+	char uuid[96]; /* of a GPU */
 	uint32_t index, gi, ci; /* UINT32_MAX: the whole GPU */
-	uint32_t metric; /* index in gpu_metrics */
+	char device[HOST_DEVICE_NAME]; /* a disk or network interface of the machine */
 	uint16_t slot; /* of the metric, from 0 */
 	bool estimated;
 	struct history_point *points;

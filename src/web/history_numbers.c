@@ -60,9 +60,9 @@ static bool parse_step(const struct http_request *request, int64_t since, int64_
 
 static bool add_metrics(const char *name, size_t n, int64_t numbers[static HTTP_NUMBERS])
 {
-	uint16_t list[HISTORY_METRICS_MAX];
+	uint32_t list[HISTORY_METRICS_MAX];
 	size_t room = HISTORY_METRICS_MAX - (size_t)numbers[HISTORY_METRICS];
-	size_t found = gpu_metrics_named(name, n, list, room);
+	size_t found = metrics_named(name, n, list, room);
 
 	for (size_t i = 0; i < MIN(found, room); i++)
 		numbers[HISTORY_METRIC + numbers[HISTORY_METRICS]++] = list[i];
@@ -85,8 +85,8 @@ static bool parse_metrics(const struct http_request *request, int64_t numbers[st
 		text += n + 1;
 	}
 	return refuse_number(reply, "metric",
-			     "up to 6 metrics of GPUs, such as power_watts,utilization_ratio.gpu; "
-			     "docs/metrics.md lists them");
+			     "up to 6 metrics of GPUs or of the machine, such as "
+			     "power_watts,utilization_ratio.gpu; docs/metrics.md lists them");
 }
 
 static bool parse_gpu(const struct http_request *request, int64_t *ret_gpu, struct http_reply *reply)

@@ -13,7 +13,7 @@ enum history_number {
 	HISTORY_UNTIL,
 	HISTORY_STEP, /* nanoseconds */
 	HISTORY_GPU, /* its index, -1: all */
-	HISTORY_METRICS, /* how many follow: indexes in gpu_metrics */
+	HISTORY_METRICS, /* how many follow: metric_code() */
 	HISTORY_METRIC,
 };
 enum { HISTORY_METRICS_MAX = 6 };

@@ -110,6 +110,19 @@ def read_history(agent, path):
     return wait_for(lambda: (answer := agent.get(path)).status != 202 and answer, f"an answer to {path}")
 
 
+def the_machine_has_a_history(agent, recorded):
+    """Its last numbers are those of the moment that was recorded last."""
+    host = recorded["node"]["host"]
+    metrics = ("host_cpu_seconds_total.idle", "host_memory_bytes.available", "gpusonde_host_disk_written_bytes_total", "host_network_bytes_total.receive")
+    reply = read_history(agent, f"/api/v1/history?metric={','.join(metrics)}&since=5m&until={recorded['time']}&step=1s&gpu=0").json()
+    last = {(series["metric"], series["device"]): [v for v in series["values"] if v is not None][-1] for series in reply["series"]}
+    wanted = {(metrics[0], None): host["cpu_seconds_total"]["idle"], (metrics[1], None): host["memory_bytes"]["available"]}
+    wanted |= {("host_disk_written_bytes_total", d["name"]): d["written_bytes_total"] for d in host["disks"] or []}
+    wanted |= {(metrics[3], i["name"]): i["bytes_total"]["receive"] for i in host["interfaces"] or []}
+    equal(last, wanted)
+    assert all(series["gpu"] is None and series["uuid"] is None for series in reply["series"]), reply
+
+
 def history_is_of_the_same_numbers(agent, moments):
     """The number of a second is that of the page of its last snapshot."""
     answer = read_history(agent, "/api/v1/history?metric=power_watts,gpusonde_gpu_busy_seconds_total.gpu&since=10m&step=1s")
@@ -135,6 +148,7 @@ def history_is_of_the_same_numbers(agent, moments):
     assert compared >= 8, f"only {compared} numbers were compared"
     recorded = read_history(agent, f"/api/v1/moment?at={document['recorded_last']}").json()
     equal(recorded["time"], document["recorded_last"])
+    the_machine_has_a_history(agent, recorded)
     for path, status in (("history?metric=nothing", 400), ("history?metric=power_watts&since=soon", 400), ("history?metric=power_watts&gpu=x", 400),
                          ("history?metric=power_watts&since=24h&step=1s", 413), ("moment?at=2001-01-01", 404)):
         equal(read_history(agent, f"/api/v1/{path}").status, status, path)

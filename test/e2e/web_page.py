@@ -299,6 +299,49 @@ def test_the_host_beside_its_gpus():
         page.wait("document.querySelector('#main .note')?.innerText.includes('host.figures')", "why there are no figures")
 
 
+CHARTS = "Object.fromEntries([...document.querySelectorAll('.chart canvas')].map(c => c.getAttribute('aria-label').replace(/;.*$/, '').split(/: (?=[^:]*$)/)))"
+
+
+def test_the_host_has_charts():
+    """CPU, memory, each disk and each interface over time, with one cursor; beside each the number that the tables have."""
+    with Agent() as agent, open_page(agent, "#host?minutes=1") as page:
+        page.size(1280, 6000) # charts out of sight are not drawn
+        host = agent.get("/api/v1/node").json()["node"]["host"]
+        page.wait(f"document.querySelectorAll('.chart').length === {2 + 2 * len(host['disks'] or []) + 2 * len(host['interfaces'] or [])}", "a chart for each")
+        kinds = ["CPU busy", "Memory in use", *["Disk read", "Disk written"] * bool(host["disks"]), "Network received", "Network sent"]
+        equal(page.ask("[...document.querySelectorAll('#main section:has(.charts)')].map(s => s.getAttribute('aria-label'))"), kinds)
+
+        def the_same():
+            charts, name, rows = page.ask(f"[{CHARTS}, gpusonde.data.get('node').node.hostname, [...document.querySelectorAll('#main tr')].map(r => [...r.cells].map(c => c.innerText))]")
+            tables = {row[0]: row[1:] for row in rows}
+            wanted = {f"CPU busy of {name}": tables["CPU busy"][0], f"Memory in use of {name}": tables["Memory in use"][0].split(" of ")[0]}
+            for i in host["interfaces"]:
+                cells = tables.get(i["name"], [])
+                wanted |= dict(zip((f"Network received of {i['name']}", f"Network sent of {i['name']}"), cells)) if len(cells) > 2 else {"none yet": "-"}
+            return "-" not in wanted.values() and all(charts.get(of) == number for of, number in wanted.items())
+        wait_for(the_same, "the charts and the tables to say the same")
+        page.wait("gpusonde.machine.n > 4", "a few seconds")
+        page.ask("""(c => c.dispatchEvent(new PointerEvent('pointermove', { clientX: c.getBoundingClientRect().right - 2, bubbles: true })))(document.querySelector('.chart canvas'))""")
+        page.wait("/^\\d+:\\d+:\\d+/.test(document.querySelector('.tools b').innerText)", "the time of the cursor")
+        equal(page.errors(), [])
+    with Agent("--host-figures", "no") as agent, open_page(agent, "#host") as page:
+        page.wait("document.querySelector('#main .note')?.innerText.includes('host.figures')", "why there are no figures")
+        equal(page.ask("document.querySelectorAll('.chart').length + [...document.querySelectorAll('#main button')].filter(e => e.offsetParent && e.innerText === '1 min').length"), 0)
+
+
+def the_machine_is_as_recorded(agent, page):
+    """Memory at each moment that both have, and shares of the CPU's time that are shares."""
+    seen = page.ask("(h => [...h.tracks.get('machine').values.slice(0, 2).map(v => [...v.slice(0, h.n)].map(x => Number.isNaN(x) ? null : x)), [...h.times.slice(0, h.n)]])(gpusonde.machine)")
+    reply = agent.get("/api/v1/history?metric=host_memory_bytes&since=15m&step=1s").json()
+    recorded = {series["metric"]: series["values"] for series in reply["series"]}
+    first = round(reply["first_unix_seconds"] * 1000)
+    of = {first + i * 1000: both for i, both in enumerate(zip(recorded["host_memory_bytes.total"], recorded["host_memory_bytes.available"]))}
+    same = [memory == of[time][0] - of[time][1] for memory, time in zip(seen[1], seen[2]) if memory is not None and of.get(time, (None,))[0] is not None]
+    assert len(same) > 3 and all(same), same
+    shares = [v for v in seen[0] if v is not None]
+    assert len(shares) > 3 and all(0 <= v <= 1 for v in shares), shares
+
+
 def test_charts_begin_before_the_page_was_opened_where_it_is_recorded():
     """Also where it was opened before anything was recorded: then the agent is asked again."""
     asked = "performance.getEntriesByType('resource').filter(e => e.name.includes('api/v1/history'))"
@@ -312,6 +355,8 @@ def test_charts_begin_before_the_page_was_opened_where_it_is_recorded():
             page.wait("globalThis.gpusonde?.recorded && gpusonde.history.n > 5 && gpusonde.history.time(gpusonde.history.first) < performance.timeOrigin", "what was before")
             uuid = agent.get("/api/v1/gpus").json()["gpus"][0]["uuid"]
             equal(page.ask(f"[...gpusonde.history.tracks.get('{uuid}').values[2]].some(v => v > 0)"), True)
+            page.wait("gpusonde.machine.times.slice(0, gpusonde.machine.n).filter(t => t % 1000 === 0).length > 4", "the machine's, whose times are whole seconds")
+            the_machine_is_as_recorded(agent, page)
             equal(page.errors(), [])
 
 
@@ -386,6 +431,8 @@ def test_a_moment_before_the_page_has_charts():
         page.ask(f"location.hash = '#charts?at={at}'")
         page.wait("gpusonde.moment.history?.n > 1", "charts of then")
         page.wait("document.querySelectorAll('.chart').length === 32 && [...document.querySelectorAll('.chart b')].some(b => b.innerText !== '-')", "their figures")
+        page.ask(f"location.hash = '#host?at={at}'")
+        page.wait(f"gpusonde.moment.machine?.n > 1 && !/: -/.test(document.querySelector('.chart canvas')?.getAttribute('aria-label') ?? ': -')", "the machine's of then")
 
 
 def test_a_moment_that_nobody_recorded():

@@ -76,25 +76,48 @@ static void put_values(struct strbuf *out, const char *name, const struct histor
 	strbuf_addc(out, ']');
 }
 
+/* What a damaged file could have in it must not end the text. */
+static void put_word(struct strbuf *out, const char *name, const char *text)
+{
+	char word[128];
+
+	snprintf(word, sizeof(word), "%s", text);
+	utf8_sanitize(word);
+	for (char *c = word; *c; c++)
+		if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
+			*c = '?';
+	if (word[0])
+		strbuf_addf(out, "\"%s\":\"%s\",", name, word);
+	else
+		strbuf_addf(out, "\"%s\":null,", name);
+}
+
+/* A GPU or MIG instance, or a disk or interface of the machine; of the machine itself none. */
+static void put_subject(struct strbuf *out, const struct history_series *series)
+{
+	bool is_gpu = metric_list_of(series->metric) == METRICS_OF_GPU;
+
+	if (is_gpu)
+		strbuf_addf(out, "{\"gpu\":%u,", series->index);
+	else
+		strbuf_adds(out, "{\"gpu\":null,");
+	put_word(out, "uuid", series->uuid);
+	if (is_gpu && series->gi != UINT32_MAX)
+		strbuf_addf(out, "\"instance\":\"%u/%u\",", series->gi & 0xffff, series->ci & 0xffff);
+	else
+		strbuf_adds(out, "\"instance\":null,");
+	put_word(out, "device", series->device);
+}
+
 static void put_history_series(struct strbuf *out, const struct history *history,
 			       const struct history_series *series)
 {
-	const struct metric *m = &gpu_metrics[series->metric];
-	char uuid[sizeof(series->uuid)], name[METRIC_NAME];
+	const struct metric *m = metric_of_code(series->metric);
+	char name[METRIC_NAME];
 
 	metric_name(m, name);
-	/* What a damaged file could have in it must not end the text. */
-	strcpy(uuid, series->uuid);
-	utf8_sanitize(uuid);
-	for (char *c = uuid; *c; c++)
-		if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ')
-			*c = '?';
-	strbuf_addf(out, "{\"gpu\":%u,\"uuid\":\"%s\",\"instance\":", series->index, uuid);
-	if (series->gi != UINT32_MAX)
-		strbuf_addf(out, "\"%u/%u\"", series->gi & 0xffff, series->ci & 0xffff);
-	else
-		strbuf_adds(out, "null");
-	strbuf_addf(out, ",\"metric\":\"%s\",\"index\":", name);
+	put_subject(out, series);
+	strbuf_addf(out, "\"metric\":\"%s\",\"index\":", name);
 	if (m->index)
 		strbuf_addf(out, "%u", series->slot);
 	else

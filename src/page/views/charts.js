@@ -1,33 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Series of all GPUs over time: one time axis, one scale for each series, one cursor. */
+/* Series of all GPUs, or of the machine, over time: one time axis, one scale for each series, one cursor. */
 import { Chart } from "../chart.js";
 import { el, inSlices, setText } from "../dom.js";
 import { SERIES } from "../history.js";
 
 const SPANS = [1, 5, 15];
-const SHOWN_FIRST = "utilization,memory,power,temperature";
 
 /**
- * A word of the address that is one of several.
- * @param {import("../app.js").App} app
+ * @typedef {object} Source
+ * @property {import("../history.js").Series[]} series
+ * @property {string} first which are shown, unless the address says so
+ * @property {string} hint
+ * @property {HTMLElement[]} [tools] beside the times
+ * @property {() => import("../history.js").History} history of the moment in the address, if it is older than what was seen
+ * @property {() => {uuid: string, name: string, series?: string[]}[]} subjects whose charts are shown, and which if not all
  */
-function chosen(app) {
-    const { place } = app;
-    return {
-        minutes: Number(place.get("minutes")) || 5,
-        series: (place.get("series") || SHOWN_FIRST).split(","),
-        gpu: place.get("gpu"),
-        at: Date.parse(place.get("at")),
-    };
-}
 
-class Charts {
+export class Charts {
     /**
      * @param {HTMLElement} root
      * @param {import("../app.js").App} app
+     * @param {Source} source
      */
-    constructor(root, app) {
+    constructor(root, app, source) {
         this.app = app;
+        this.source = source;
         this.cursor = NaN;
         /** What the address says. */
         this.at = NaN;
@@ -46,23 +43,31 @@ class Charts {
         });
         this.when = el("b", { role: "status" });
         this.spans = SPANS.map((n) => el("button", { type: "button", onclick: () => app.place.set({ minutes: String(n) }) }, `${n} min`));
-        this.boxes = SERIES.map((series) => el("button", { type: "button", onclick: () => this.toggle(series.id) }, series.title));
+        this.boxes = source.series.map((series) => el("button", { type: "button", onclick: () => this.toggle(series.id) }, series.title));
         this.grid = el("div");
-        this.which = /** @type {HTMLSelectElement} */ (el("select", { "aria-label": "GPU", onchange: () => app.place.set({ gpu: this.which.value }) }));
-        root.append(el("div", { class: "tools" }, ...this.spans, this.which, el("span", { class: "dim" }, "Show"), ...this.boxes, this.when), this.grid,
-            el("p", { class: "dim" }, "Shaded: slowed down. Red flags: XIDs. A click keeps the cursor, and the address has it; arrows move it."));
+        root.append(el("div", { class: "tools" }, ...this.spans, ...(source.tools ?? []), el("span", { class: "dim" }, "Show"), ...this.boxes, this.when), this.grid,
+            el("p", { class: "dim" }, source.hint));
         root.addEventListener("keydown", (event) => this.onKey(event));
     }
 
-    /** Of the moment in the address, if it is older than what was seen. */
     get history() {
-        return this.app.moment.history ?? this.app.history;
+        return this.source.history();
+    }
+
+    /** What the address says. */
+    chosen() {
+        const { place } = this.app;
+        return {
+            minutes: Number(place.get("minutes")) || 5,
+            series: (place.get("series") || this.source.first).split(","),
+            at: Date.parse(place.get("at")),
+        };
     }
 
     /** @param {string} id */
     toggle(id) {
-        const { series } = chosen(this.app);
-        const next = SERIES.map((s) => s.id).filter((other) => series.includes(other) !== (other === id));
+        const { series } = this.chosen();
+        const next = this.source.series.map((s) => s.id).filter((other) => series.includes(other) !== (other === id));
         this.app.place.set({ series: next.join(",") });
     }
 
@@ -82,17 +87,15 @@ class Charts {
      */
     point(time, pinned) {
         const { history } = this, { place } = this.app;
-        this.cursor = Number.isNaN(time) ? chosen(this.app).at : time;
+        this.cursor = Number.isNaN(time) ? this.chosen().at : time;
         if (pinned && !Number.isNaN(time))
             place.set({ at: new Date(history.time(history.nearest(time))).toISOString() }, true);
         this.draw();
     }
 
     update() {
-        const gpus = (this.app.data.get("gpus") ?? this.app.data.live("gpus"))?.gpus ?? [], want = chosen(this.app);
-        const shown = gpus.filter((/** @type {any} */ g) => want.gpu === "" || String(g.gpu) === want.gpu);
-        this.offer(gpus, want.gpu);
-        const layout = JSON.stringify([want.series, shown.map((/** @type {any} */ g) => g.uuid), this.app.moment.history && this.app.moment.at]);
+        const want = this.chosen(), shown = this.source.subjects();
+        const layout = JSON.stringify([want.series, shown.map((s) => s.uuid), this.app.moment.history && this.app.moment.at]);
         if (layout !== this.layout && shown.length)
             this.lay(shown, want.series);
         if (layout !== this.layout && shown.length)
@@ -100,36 +103,27 @@ class Charts {
         if (!Object.is(this.at, want.at))
             this.at = this.cursor = want.at;
         this.spans.forEach((button, i) => button.setAttribute("aria-pressed", String(SPANS[i] === want.minutes)));
-        this.boxes.forEach((button, i) => button.setAttribute("aria-pressed", String(want.series.includes(SERIES[i]?.id ?? ""))));
+        this.boxes.forEach((button, i) => button.setAttribute("aria-pressed", String(want.series.includes(this.source.series[i]?.id ?? ""))));
         this.draw();
     }
 
     /**
-     * Each GPU, and all of them.
-     * @param {any[]} gpus
-     * @param {string} wanted
-     */
-    offer(gpus, wanted) {
-        const numbers = gpus.map((gpu) => String(gpu.gpu));
-        if (this.which.options.length !== numbers.length + 1)
-            this.which.replaceChildren(el("option", { value: "" }, "All GPUs"), ...numbers.map((n) => el("option", { value: n }, `GPU ${n}`)));
-        this.which.value = wanted;
-    }
-
-    /**
-     * @param {any[]} gpus
+     * @param {ReturnType<Source["subjects"]>} subjects
      * @param {string[]} ids
      */
-    lay(gpus, ids) {
+    lay(subjects, ids) {
         this.observer.disconnect();
         this.charts.clear();
         this.seen.clear();
         this.grid.replaceChildren();
         this.scales = [];
-        SERIES.forEach((series, i) => {
+        this.source.series.forEach((series, i) => {
             if (!ids.includes(series.id))
                 return;
-            const charts = gpus.map((gpu) => new Chart(this.history, i, gpu.uuid, `GPU ${gpu.gpu}`, (time, pinned) => this.point(time, pinned)));
+            const of = subjects.filter((s) => s.series?.includes(series.id) ?? true);
+            if (!of.length)
+                return;
+            const charts = of.map((s) => new Chart(this.history, i, s.uuid, s.name, (time, pinned) => this.point(time, pinned)));
             for (const chart of charts) {
                 this.charts.set(chart.root, chart);
                 this.observer.observe(chart.root);
@@ -141,14 +135,14 @@ class Charts {
     }
 
     draw() {
-        const { history } = this, { data } = this.app, newest = history.time(history.n - 1), { minutes } = chosen(this.app);
+        const { history } = this, { data } = this.app, newest = history.time(history.n - 1), { minutes } = this.chosen();
         if (!history.n)
             return;
         const from = Math.max(newest - minutes * 60000, Math.min(history.time(history.first), newest - 60000));
         const flags = (data.live("events")?.events ?? []).map((/** @type {any} */ e) => ({ time: Date.parse(e.time), xid: e.xid, uuid: e.uuid }));
         const clock = (/** @type {number} */ time) => new Date(time).toLocaleTimeString([], { hour12: false });
         for (const { series, scale } of this.scales)
-            setText(scale, `0 to ${SERIES[series]?.text(history.most[series] || 1)}, ${clock(from)} to ${clock(newest)}`);
+            setText(scale, `0 to ${this.source.series[series]?.text(history.most[series] || 1)}, ${clock(from)} to ${clock(newest)}`);
         setText(this.when, Number.isNaN(this.cursor) ? "now" : clock(this.cursor));
         inSlices(this.drawing, [...this.seen], (element) => {
             const chart = this.charts.get(element);
@@ -157,13 +151,32 @@ class Charts {
     }
 }
 
+/**
+ * All GPUs, or the one in the address; @which offers each of them.
+ * @param {import("../app.js").App} app
+ * @param {HTMLSelectElement} which
+ */
+function gpusOf(app, which) {
+    const gpus = (app.data.get("gpus") ?? app.data.live("gpus"))?.gpus ?? [], only = app.place.get("gpu");
+    const numbers = gpus.map((/** @type {any} */ gpu) => String(gpu.gpu));
+    if (which.options.length !== numbers.length + 1)
+        which.replaceChildren(el("option", { value: "" }, "All GPUs"), ...numbers.map((/** @type {string} */ n) => el("option", { value: n }, `GPU ${n}`)));
+    which.value = only;
+    return gpus.filter((/** @type {any} */ g) => only === "" || String(g.gpu) === only).map((/** @type {any} */ g) => ({ uuid: g.uuid, name: `GPU ${g.gpu}` }));
+}
+
 /** @type {import("../views.js").View} */
 export const charts = {
     id: "charts",
     title: "Charts",
     pages: ["events"],
     create(root, app) {
-        const all = new Charts(root, app);
+        const which = /** @type {HTMLSelectElement} */ (el("select", { "aria-label": "GPU", onchange: () => app.place.set({ gpu: which.value }) }));
+        const all = new Charts(root, app, {
+            tools: [which], series: SERIES, first: "utilization,memory,power,temperature",
+            hint: "Shaded: slowed down. Red flags: XIDs. A click keeps the cursor, and the address has it; arrows move it.",
+            history: () => app.moment.history ?? app.history, subjects: () => gpusOf(app, which),
+        });
         return () => all.update();
     },
 };

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The machine that the GPUs are in. */
+import { el } from "../dom.js";
 import { bytes, fixed, known, percent, rate } from "../format.js";
+import { MACHINE_SERIES, WINDOW_MS, cpuShares, memoryUsed } from "../machine.js";
 import { Rates } from "../rates.js";
+import { Charts } from "./charts.js";
 import { tab } from "./tab.js";
 
-const rates = new Rates(3000);
+const rates = new Rates(WINDOW_MS);
 
 /**
  * A share of the time, which the times of documents may make a little more than all.
@@ -20,17 +23,13 @@ const node = (app) => app.data.get("node");
  * @param {any} host @param {string} time
  */
 function cpuRows(host, time) {
-    const states = Object.entries(host.cpu_seconds_total).map(([name, sum]) => ({ name, rate: rates.of("cpu " + name, sum, time) }));
-    const all = states.reduce((sum, s) => sum + (s.rate ?? 0), 0), idle = states.find((s) => s.name === "idle")?.rate;
-    const share = (/** @type {number | null | undefined} */ v) => known(v) && all > 0 ? percent(v / all) : "-";
-    return [{ name: "CPU busy", text: share(known(idle) ? all - idle : null) },
-        ...states.filter((s) => s.name !== "idle").map((s) => ({ name: `CPU ${s.name}`, text: share(s.rate) }))];
+    const shares = cpuShares(host, time, rates), row = (/** @type {string} */ name) => ({ name: `CPU ${name}`, text: percent(shares.get(name)) });
+    return ["busy", ...Object.keys(host.cpu_seconds_total).filter((name) => name !== "idle")].map(row);
 }
 
 /** @param {any} figures */
 function memoryRows({ memory_bytes: memory, swap_bytes: swap }) {
-    const used = known(memory.total) && known(memory.available) ? memory.total - memory.available : null;
-    return [{ name: "Memory in use", text: `${bytes(used)} of ${bytes(memory.total)}` },
+    return [{ name: "Memory in use", text: `${bytes(memoryUsed(memory))} of ${bytes(memory.total)}` },
         { name: "Swap in use", text: `${bytes(swap.used)} of ${bytes(swap.total)}` }];
 }
 
@@ -68,7 +67,7 @@ const rowsOf = (app, list) => (node(app)?.node.host?.[list] ?? []).map((/** @typ
 
 const name = { id: "name", title: "Name", text: (/** @type {any} */ row) => row.name };
 
-export const host = tab({
+const tables = tab({
     id: "host",
     title: "Host",
     pages: ["node"],
@@ -86,3 +85,36 @@ export const host = tab({
             growth("errors", "Errors", (i) => i.errors_total.receive + i.errors_total.transmit, (v) => known(v) ? `${fixed(v, 1)}/s` : "-")],
     }],
 });
+
+/**
+ * Whose charts there are, and which.
+ * @param {import("../app.js").App} app
+ */
+function charted(app) {
+    const shown = (node(app) ?? app.data.live("node"))?.node, figures = shown?.host;
+    if (!figures)
+        return [];
+    const each = (/** @type {any[] | null} */ list, /** @type {string} */ kind, /** @type {string[]} */ series) =>
+        (list ?? []).map(({ name }) => ({ uuid: `${kind} ${name}`, name, series }));
+    return [{ uuid: "machine", name: shown.hostname ?? "the machine", series: ["cpu", "memory"] },
+        ...each(figures.disks, "disk", ["read", "written"]), ...each(figures.interfaces, "interface", ["received", "sent"])];
+}
+
+/** @type {import("../views.js").View} */
+export const host = {
+    ...tables,
+    create(root, app) {
+        const above = el("div");
+        root.append(above);
+        const charts = new Charts(above, app, {
+            series: MACHINE_SERIES, first: MACHINE_SERIES.map((s) => s.id).join(","), hint: "A click keeps the cursor, and the address has it; arrows move it.",
+            history: () => app.moment.machine ?? app.machine, subjects: () => charted(app),
+        });
+        const update = tables.create(root, app);
+        return () => {
+            above.hidden = !charted(app).length;
+            charts.update();
+            update();
+        };
+    },
+};

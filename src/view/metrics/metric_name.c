@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/metrics/metric_name.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,21 +27,33 @@ static bool metric_is_named(const struct metric *m, const char *name, size_t n)
 	return strncmp(full, name, n) == 0 && (n == strlen(full) || n == strlen(without(m->family, "gpu_")));
 }
 
-size_t gpu_metrics_named(const char *name, size_t n, uint16_t *ret_list, size_t room)
+/* On /metrics, before what it is called here. */
+static const char *const prefixes[METRIC_LISTS] = {
+	[METRICS_OF_GPU] = "gpusonde_gpu_",
+	[METRICS_OF_HOST] = "gpusonde_",
+	[METRICS_OF_DISK] = "gpusonde_",
+	[METRICS_OF_INTERFACE] = "gpusonde_",
+};
+
+size_t metrics_named(const char *name, size_t n, uint32_t *ret_list, size_t room)
 {
-	static const char prefix[] = "gpusonde_gpu_";
 	size_t found = 0;
 
-	if (n > strlen(prefix) && strncmp(name, prefix, strlen(prefix)) == 0) {
-		name += strlen(prefix);
-		n -= strlen(prefix);
-	}
-	for (uint16_t i = 0; n > 0 && i < GPU_METRICS; i++) {
-		if (!metric_is_named(&gpu_metrics[i], name, n))
-			continue;
-		if (found < room)
-			ret_list[found] = i;
-		found++;
+	for (unsigned list = 0; list < METRIC_LISTS; list++) {
+		size_t before = strlen(prefixes[list]);
+		bool whole = n > before && strncmp(name, prefixes[list], before) == 0;
+		const char *at = whole ? name + before : name;
+		size_t length = whole ? n - before : n;
+
+		for (uint32_t i = 0; length > 0 && i < metrics_in_list(list); i++) {
+			uint32_t code = metric_code(list, i);
+
+			if (!metric_is_named(metric_of_code(code), at, length))
+				continue;
+			if (found < room)
+				ret_list[found] = code;
+			found++;
+		}
 	}
 	return found;
 }

@@ -171,6 +171,53 @@ static void test_points(_unused_ void **state)
 	history_done(&history);
 }
 
+static const struct history_series *series_of(const struct history *history, uint32_t metric,
+					      const char *device)
+{
+	for (uint32_t i = 0; i < history->series_n; i++)
+		if (history->series[i].metric == metric && STRV_EQ(history->series[i].device, device))
+			return &history->series[i];
+	fail_msg("no series of %u, \"%s\"", metric, device);
+	return NULL;
+}
+
+/* The machine, and each device by its name; whichever GPU is asked for. */
+static void test_the_machine(_unused_ void **state)
+{
+	struct history_query query = query_of(BEGAN, BEGAN + 9 * SECOND, SECOND);
+	struct snapshot *s = fixture_small();
+	const struct host *host = &s->host;
+	const struct history_series *series;
+	struct history history;
+
+	query.metrics[0] = metric_code(METRICS_OF_HOST, HOST_CPU_USER);
+	query.metrics[1] = metric_code(METRICS_OF_DISK, DISK_WRITTEN_BYTES);
+	query.metrics[2] = metric_code(METRICS_OF_INTERFACE, INTERFACE_SENT_BYTES);
+	query.metrics[3] = power();
+	query.metrics_n = 4;
+	add_block(0, BEGAN, SECOND, 10);
+	assert_int_equal(history_read(NULL, &query, &history), 0);
+	series = series_of(&history, query.metrics[0], "");
+	assert_string_equal(series->uuid, "");
+	for (unsigned i = 0; i < 10; i++)
+		assert_true(series->points[i].known && series->points[i].last == host->v[HOST_CPU_USER]);
+	for (unsigned kind = 0; kind < HOST_LISTS; kind++)
+		for (uint32_t i = 0; i < host->devices[kind].n; i++) {
+			const struct host_device *device = &host->devices[kind].list[i];
+			unsigned row = kind == HOST_DISKS ? (unsigned)DISK_WRITTEN_BYTES :
+							    (unsigned)INTERFACE_SENT_BYTES;
+
+			if (!presence_is(device->p[row]))
+				continue;
+			series = series_of(&history, query.metrics[1 + kind], device->name);
+			assert_true(series->points[9].last == device->v[row]);
+		}
+	assert_true(host->devices[HOST_DISKS].n > 0 && host->devices[HOST_INTERFACES].n > 0);
+	assert_true(series_of(&history, power(), "")->points[1].last == 1);
+	history_done(&history);
+	fixture_free(s);
+}
+
 /* The coarsest pace that has a snapshot in each step, of those that reach back. */
 static void test_paces(_unused_ void **state)
 {
@@ -258,6 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_points, forget),
+		cmocka_unit_test_teardown(test_the_machine, forget),
 		cmocka_unit_test_teardown(test_paces, forget),
 		cmocka_unit_test_teardown(test_clock_is_set_back, forget),
 		cmocka_unit_test_teardown(test_refused, forget),

@@ -81,6 +81,11 @@ static void test_metrics(_unused_ void **state)
 		LIST({ "metric", "power_watts,power_watts,power_watts,power_watts,power_watts,power_watts" }),
 		n, NULL));
 	assert_int_equal(n[HISTORY_METRICS], HISTORY_METRICS_MAX);
+	assert_true(ask(&history_manner, LIST({ "metric", "host_memory_bytes,host_load" }), n, NULL));
+	assert_int_equal(n[HISTORY_METRICS], 3);
+	assert_int_equal(n[HISTORY_METRIC + 2], metric_code(METRICS_OF_HOST, HOST_LOAD));
+	/* All states of the CPU are more than there is room for. */
+	assert_false(ask(&history_manner, LIST({ "metric", "host_cpu_seconds_total" }), n, "metric="));
 }
 
 /* The least and greatest times: sums of them do not overflow, which sanitizers would tell. */
