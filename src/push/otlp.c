@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/macro.h"
 #include "base/strbuf.h"
@@ -28,6 +29,8 @@ struct otlp {
 	bool delta;
 	struct sums known;
 	int64_t known_real_ns; /* of that page; 0: there was none */
+	void *before; /* the page before, as it came; NULL: there was none */
+	size_t before_n;
 };
 
 /* The points of a page. */
@@ -55,11 +58,12 @@ static void points_end(struct otlp_points *points)
 
 /* ---- what was added ---- */
 
-static uint64_t series_key(const struct samples *samples, const struct otlp_point *point)
+static uint64_t series_key(const struct samples *samples, const struct page_family *family,
+			   const struct page_series *series)
 {
 	struct page_label labels[LABELS_MAX];
-	uint32_t n = samples_labels(samples, point->series, labels, LABELS_MAX);
-	const char *name = samples_text(samples, point->family->name);
+	uint32_t n = samples_labels(samples, series, labels, LABELS_MAX);
+	const char *name = samples_text(samples, family->name);
 	uint64_t key = hash_bytes_secret(name, strlen(name));
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -178,7 +182,7 @@ static int add_otlp_point(struct otlp *otlp, struct otlp_points *points, const s
 	int r = 0;
 
 	if (otlp->delta && is_sum(&point)) {
-		uint64_t key = series_key(samples, &point);
+		uint64_t key = series_key(samples, family, series);
 
 		r = remember_sums(&points->next, samples, &point, key);
 		if (r < 0 || !take_added(otlp, samples, &point, counts, key))
@@ -208,14 +212,17 @@ static size_t count_buckets(const struct samples *samples)
 	return n;
 }
 
-static int make_points(struct otlp *otlp, const struct samples *samples, struct otlp_points *points)
+static int make_room_of(const struct samples *samples, struct otlp_points *points)
 {
-	int r = 0;
-
 	points->list = calloc(samples->n[PAGE_SERIES] + 1u, sizeof(*points->list));
 	points->counts = calloc(count_buckets(samples) + 1, sizeof(*points->counts));
-	if (!points->list || !points->counts)
-		return -ENOMEM;
+	return points->list && points->counts ? 0 : -ENOMEM;
+}
+
+static int make_points(struct otlp *otlp, const struct samples *samples, struct otlp_points *points)
+{
+	int r = make_room_of(samples, points);
+
 	for (uint32_t i = 0; i < samples->n[PAGE_FAMILIES] && r == 0; i++) {
 		const struct page_family *family = &samples->families[i];
 		uint32_t before = points->n;
@@ -229,22 +236,110 @@ static int make_points(struct otlp *otlp, const struct samples *samples, struct 
 	return r;
 }
 
+/* ---- what has ended ---- */
+
+static int find_series(const struct samples *samples, struct hashmap *ret_there)
+{
+	int r = hashmap_init(ret_there, samples ? samples->n[PAGE_SERIES] : 0);
+
+	for (uint32_t i = 0; samples && i < samples->n[PAGE_FAMILIES] && r == 0; i++) {
+		const struct page_family *family = &samples->families[i];
+
+		for (uint32_t k = 0; k < family->n && r == 0; k++)
+			r = hashmap_put(ret_there,
+					series_key(samples, family, &samples->series[family->first + k]), 0);
+	}
+	return r;
+}
+
+/* Those of a family that are not @there. Buckets of a histogram are named, too, each with nothing in it. */
+static void add_ended(struct otlp_points *points, const struct samples *before,
+		      const struct page_family *family, const struct hashmap *there)
+{
+	uint32_t first = points->n, at;
+
+	for (uint32_t k = 0; k < family->n; k++) {
+		const struct page_series *series = &before->series[family->first + k];
+		struct page_label labels[LABELS_MAX];
+		uint32_t n = samples_labels(before, series, labels, LABELS_MAX);
+
+		if (!hashmap_get(there, series_key(before, family, series), &at))
+			points->list[points->n++] = (struct otlp_point){
+				.family = family,
+				.series = series,
+				.metric = otlp_metric_of(before, family, labels, n),
+				.counts = series->histogram ? points->counts : NULL,
+			};
+	}
+	qsort(points->list + first, points->n - first, sizeof(*points->list), by_metric);
+}
+
 /* ---- batches ---- */
 
-static int pack_points(struct otlp *otlp, const struct samples *samples, const struct otlp_points *points,
+static int pack_points(struct otlp *otlp, const struct otlp_page *page, const struct otlp_points *points,
 		       struct batches *batches)
 {
-	const struct otlp_page page = { samples, otlp->resource, otlp->delta };
 	int r = 0;
 
 	for (uint32_t first = 0; first < points->n && r == 0; first += otlp->points_max) {
 		struct batch batch = { 0 };
 
-		r = otlp_pack(&page, points->list + first, MIN(points->n - first, otlp->points_max), &batch);
+		r = otlp_pack(page, points->list + first, MIN(points->n - first, otlp->points_max), &batch);
 		if (r == 0)
 			r = batches_add(batches, &batch);
 	}
 	return r;
+}
+
+/* Of series of the page before that are not on this one. @now NULL: none is any more. */
+static int pack_ended(struct otlp *otlp, const struct samples *now, int64_t real_ns, struct batches *batches)
+{
+	struct otlp_points points = { 0 };
+	struct hashmap there = { 0 };
+	struct samples before;
+	int r;
+
+	if (!otlp->before)
+		return 0;
+	r = samples_read(otlp->before, otlp->before_n, &before);
+	if (r == 0)
+		r = find_series(now, &there);
+	if (r == 0)
+		r = make_room_of(&before, &points);
+	for (uint32_t i = 0; r == 0 && i < before.n[PAGE_FAMILIES]; i++)
+		add_ended(&points, &before, &before.families[i], &there);
+	if (r == 0)
+		r = pack_points(otlp,
+				&(struct otlp_page){
+					.samples = &before,
+					.resource = otlp->resource,
+					.delta = otlp->delta,
+					.ended = true,
+					.real_ns = MAX(real_ns, before.real_ns + NSEC_PER_MSEC),
+				},
+				&points, batches);
+	points_end(&points);
+	hashmap_done(&there);
+	return r;
+}
+
+/* What has ended, if there is room for it; else the page before stays, so that the next one tells it. */
+static void go_on_to_page(struct otlp *otlp, const struct samples *now, const void *data, size_t n,
+			  struct batches *batches)
+{
+	unsigned of_page = batches->n;
+	void *copy = malloc(n);
+
+	if (!copy || pack_ended(otlp, now, now->real_ns, batches) < 0) {
+		while (batches->n > of_page)
+			batch_done(&batches->list[--batches->n]);
+		free(copy);
+		return;
+	}
+	memcpy(copy, data, n);
+	free(otlp->before);
+	otlp->before = copy;
+	otlp->before_n = n;
 }
 
 static int make_otlp(void *state, const void *data, size_t n, struct batches *batches)
@@ -257,7 +352,16 @@ static int make_otlp(void *state, const void *data, size_t n, struct batches *ba
 	if (r == 0)
 		r = make_points(otlp, &samples, &points);
 	if (r == 0)
-		r = pack_points(otlp, &samples, &points, batches);
+		r = pack_points(otlp,
+				&(struct otlp_page){
+					.samples = &samples,
+					.resource = otlp->resource,
+					.delta = otlp->delta,
+					.real_ns = samples.real_ns,
+				},
+				&points, batches);
+	if (r == 0)
+		go_on_to_page(otlp, &samples, data, n, batches);
 	if (r == 0 && otlp->delta) {
 		struct sums before = otlp->known;
 
@@ -270,6 +374,12 @@ static int make_otlp(void *state, const void *data, size_t n, struct batches *ba
 		batches_done(batches);
 	points_end(&points);
 	return r;
+}
+
+/* All of it has ended. */
+static int make_last_otlp(void *state, int64_t real_ns, struct batches *batches)
+{
+	return pack_ended(state, NULL, real_ns, batches);
 }
 
 /* ---- life ---- */
@@ -320,6 +430,7 @@ static void end_otlp(void *state)
 	struct otlp *otlp = state;
 
 	sums_done(&otlp->known);
+	free(otlp->before);
 	free(otlp);
 }
 
@@ -335,5 +446,6 @@ const struct push_kind otlp_kind = {
 	.begin = begin_otlp,
 	.end = end_otlp,
 	.make = make_otlp,
+	.finish = make_last_otlp,
 	.refused = otlp_refused,
 };

@@ -16,6 +16,7 @@ enum {
 	MORE_ATTRIBUTES = 3, /* hw.type, hw.parent, and the convention's own */
 	NAME_BYTES = 256,
 	TEXT_BYTES = 192, /* of one that is put together */
+	NO_RECORDED_VALUE = 1, /* DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK of the protocol */
 };
 
 /* A metric of the request: points [first, first + n). */
@@ -143,9 +144,13 @@ static void set_number(struct otlp_tree *tree, const struct otlp_point *point, u
 
 	otlp__number_data_point__init(number);
 	number->start_time_unix_nano = (uint64_t)point->start_real_ns;
-	number->time_unix_nano = (uint64_t)tree->page->samples->real_ns;
-	number->value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE;
-	number->as_double = point->value;
+	number->time_unix_nano = (uint64_t)tree->page->real_ns;
+	if (tree->page->ended) {
+		number->flags = NO_RECORDED_VALUE;
+	} else {
+		number->value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE;
+		number->as_double = point->value;
+	}
 	number->n_attributes = add_point_attributes(tree, point, &number->attributes);
 	tree->number_list[at] = number;
 }
@@ -158,7 +163,9 @@ static void set_histogram(struct otlp_tree *tree, const struct otlp_point *point
 
 	otlp__histogram_data_point__init(histogram);
 	histogram->start_time_unix_nano = (uint64_t)point->start_real_ns;
-	histogram->time_unix_nano = (uint64_t)samples->real_ns;
+	histogram->time_unix_nano = (uint64_t)tree->page->real_ns;
+	histogram->flags = tree->page->ended ? NO_RECORDED_VALUE : 0;
+	histogram->sum_of_all_case = OTLP__HISTOGRAM_DATA_POINT__SUM_OF_ALL_SUM;
 	histogram->sum = point->value;
 	histogram->bucket_counts = (uint64_t *)point->counts;
 	histogram->n_bucket_counts = h->n + 1;
@@ -331,7 +338,7 @@ int otlp_pack(const struct otlp_page *page, const struct otlp_point *points, uin
 	      struct batch *ret_batch)
 {
 	struct otlp_tree tree = { .page = page };
-	struct batch batch = { .real_ns = page->samples->real_ns, .samples = n };
+	struct batch batch = { .real_ns = page->real_ns, .samples = n };
 	int r = otlp_make_room(&tree, points, n);
 
 	if (r == 0) {

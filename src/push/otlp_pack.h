@@ -22,6 +22,8 @@ struct otlp_page {
 	const struct samples *samples;
 	const char *resource; /* lines name=value */
 	bool delta;
+	bool ended; /* its series are no more: points say so, and have no value */
+	int64_t real_ns; /* of the points */
 };
 
 /* A request of @n points; those of one family and metric stand together. -ENOMEM; -EFBIG. */

@@ -13,7 +13,7 @@ import tempfile
 import urllib.parse
 
 from lib import fetch, rows
-from lib.e2e import BUILD, SOURCE, Agent, Skip, contains, equal, run, values, wait_for
+from lib.e2e import BUILD, SOURCE, Agent, Skip, Worker, contains, equal, run, values, wait_for
 from lib.post_server import PostServer
 from lib.prometheus import free_port
 
@@ -35,8 +35,8 @@ class Receiver(PostServer):
         return [decode(body) for status, _, _, body in self.requests if status == 200]
 
 
-def decode(body):
-    """[(name, unit, kind, monotonic, temporality, [(attributes, value, start, time)])] of a request, by protoc."""
+def decode(body, ended=False):
+    """[(name, unit, kind, monotonic, temporality, [(attributes, value, start, time)])] of a request, by protoc. @ended: only points that say that a series is no more."""
     if not shutil.which("protoc"):
         raise Skip("protoc is missing: install protobuf-compiler")
     text = subprocess.run(["protoc", "--decode=otlp.ExportMetricsServiceRequest", f"--proto_path={SOURCE}/src/push", "otlp.proto"],
@@ -48,6 +48,8 @@ def decode(body):
             return match[1] if match else otherwise
         points = []
         for point in re.split(r"^ +data_points \{$", metric, flags=re.M)[1:]:
+            if bool(re.search(r"^ +flags: 1$", point, re.M)) != ended:
+                continue
             attributes = dict(re.findall(r'key: "(.*)"\n\s+value \{\n\s+string_value: "(.*)"', point))
             number = re.search(r"^ +(?:as_double|sum): (\S+)$", point, re.M)
             points.append((attributes, float(number[1]) if number else 0.0, int((re.search(r"start_time_unix_nano: (\d+)", point) or [0, 0])[1])))
@@ -153,6 +155,28 @@ def test_errors_status_and_fans():
             equal((a["hw.type"], a["hw.id"].partition("/")[0], a["hw.id"].partition("/")[2][:3], "fan" in a), ("fan", a["hw.parent"], "fan", False))
             assert 0 <= v <= 2, v
         equal(bool(points("hw.fan.speed_ratio")), bool(values(agent.metrics(), "gpusonde_gpu_fan_speed_ratio")))
+
+
+def test_what_ends_is_told():
+    """A process with series of its own, once; when the agent ends all that it sent last."""
+    with tempfile.TemporaryDirectory() as tmp, Receiver() as receiver, Worker(tmp) as worker, Agent(*flags(receiver.url), scenario=worker.scenario()) as agent:
+        def ended():
+            return [(n, sorted(a.items())) for status, _, _, body in receiver.requests if status == 200
+                    for n, _, _, _, _, points in decode(body, ended=True) for a, _, _ in points]
+
+        def of_worker(points):
+            return [point for point in points if ("process.executable.name", worker.comm) in point[1]]
+        wait_for(lambda: any(a.get("process.executable.name") == worker.comm for request in receiver.taken() for *_, points in request for a, _, _ in points), "its series")
+        equal(of_worker(ended()), [])
+        worker.end()
+        wait_for(lambda: of_worker(ended()), "their end")
+        n = len(receiver.requests)
+        wait_for(lambda: len(receiver.requests) > n + 2, "further requests")
+        found = of_worker(ended())
+        equal(len(found), len({str(point) for point in found}), "each once")
+        alive = newest(receiver, "hw.energy")
+        equal(agent.stop()[1], 0)
+        equal({dict(a)["hw.id"] for name, a in ended() if name == "hw.energy"}, set(alive))
 
 
 def test_delta():
@@ -296,6 +320,9 @@ def test_victoria_metrics():
         for labels, value in busy:
             assert 0 <= value <= values(agent.metrics(), "gpusonde_gpu_busy_seconds_total", uuid=labels["hw.id"], engine="gpu")[0]
         wait_for(lambda: figure(agent, "up") == 1, "gpusonde_push_up 1")
+        equal(agent.stop()[1], 0)
+        # Not five minutes later: it is told that all of it has ended.
+        wait_for(lambda: query(port, '{__name__=~".+"}') == [], "no series of an agent that has ended", otherwise=lambda: query(port, '{__name__=~".+"}')[:3])
     rows.say("engines", "VictoriaMetrics 1.112", otlp="metrics, by the conventions' names")
 
 

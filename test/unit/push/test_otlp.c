@@ -131,6 +131,26 @@ static void all_since_the_beginning(_unused_ void **state)
 	assert_int_equal(durations->histogram->data_points[0]->n_explicit_bounds, 2);
 }
 
+/* A sum of 0 is one; none would be another thing. */
+static void a_sum_of_nothing_is_told(_unused_ void **state)
+{
+	const Otlp__HistogramDataPoint *point;
+	struct samples_writer w;
+	const struct page_bound bound = { .value = 1 };
+	struct page_series series = { .value = 0 };
+
+	begin_with(OTLP_CUMULATIVE, 500);
+	samples_writer_init(&w);
+	samples_add_family(&w, &(struct page_family){ .name = samples_add_text(&w, "h_seconds"),
+						      .type = PAGE_HISTOGRAM });
+	series.histogram = samples_add_histogram(&w, &bound, 1, (const uint64_t[]){ 0, 0 });
+	samples_add_series(&w, &series);
+	assert_int_equal(make(&w, 10), 0);
+	point = sent(0)->metrics[0]->histogram->data_points[0];
+	assert_int_equal(point->sum_of_all_case, OTLP__HISTOGRAM_DATA_POINT__SUM_OF_ALL_SUM);
+	assert_float_equal(point->sum, 0, 0);
+}
+
 /* A series that is new says how much only if it began after the page before. */
 static void what_was_added(_unused_ void **state)
 {
@@ -170,6 +190,39 @@ static void requests_are_bounded(_unused_ void **state)
 	assert_int_equal(sent(0)->n_metrics, 1);
 	assert_int_equal(sent(1)->n_metrics, 1);
 	assert_int_equal(batches.list[0].samples, 2);
+}
+
+/* A series that is no more, and a histogram, without values but with all that they are known by. */
+static void what_has_ended_is_told_once(_unused_ void **state)
+{
+	const Otlp__NumberDataPoint *point;
+	const Otlp__HistogramDataPoint *histogram;
+
+	begin_with(OTLP_CUMULATIVE, 500);
+	send_page(10, 100, 3, 1, 0);
+	send_page(11, 110, 0, 0, 0);
+	assert_int_equal(batches.n, 2);
+	assert_int_equal(sent(0)->metrics[0]->sum->data_points[0]->flags, 0);
+	assert_int_equal(sent(1)->n_metrics, 1);
+	assert_int_equal(batches.list[1].samples, 1);
+	assert_string_equal(sent(1)->metrics[0]->name, "hw.energy");
+	point = sent(1)->metrics[0]->sum->data_points[0];
+	assert_int_equal(point->flags, 1);
+	assert_int_equal(point->value_case, OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET);
+	assert_int_equal(point->time_unix_nano, 11 * NSEC_PER_SEC);
+	assert_string_equal(point->attributes[0]->value->string_value, "GPU-2");
+	send_page(12, 120, 0, 0, 0);
+	assert_int_equal(batches.n, 1);
+	batches_done(&batches);
+	assert_int_equal(otlp_kind.finish(otlp, 12 * NSEC_PER_SEC, &batches), 0);
+	assert_int_equal(sent(0)->n_metrics, 2);
+	histogram = sent(0)->metrics[1]->histogram->data_points[0];
+	assert_int_equal(histogram->flags, 1);
+	assert_int_equal(histogram->n_explicit_bounds, 2);
+	assert_int_equal(histogram->n_bucket_counts, 3);
+	assert_int_equal(histogram->bucket_counts[0], 0);
+	/* Not at the time of its last value. */
+	assert_true(histogram->time_unix_nano > 12 * NSEC_PER_SEC);
 }
 
 static int send_counters(int64_t real_s, unsigned n, double number)
@@ -246,6 +299,8 @@ int main(void)
 		CASE(what_was_added),
 		CASE(what_begins_between_two_pages),
 		CASE(requests_are_bounded),
+		CASE(what_has_ended_is_told_once),
+		CASE(a_sum_of_nothing_is_told),
 		CASE(points_that_are_refused),
 		CASE(what_does_not_fit_comes_with_the_next),
 		CASE(histograms_that_are_one_and_change),
