@@ -50,6 +50,8 @@ export class History {
         /** Milliseconds since 1970 of each moment; the newest is at (n - 1) % MOMENTS. */
         this.times = new Float64Array(MOMENTS);
         this.n = 0;
+        /** Seconds from one point to the next of what is recorded. */
+        this.step = 1;
         /** @type {Map<string, Track>} */
         this.tracks = new Map();
         /** Tops of the scales, the same for all subjects. */
@@ -98,6 +100,14 @@ export class History {
                 this.most[i] = Math.max(this.most[i] ?? 0, most);
         });
         track.throttled[at] = Number(current && Object.entries(subject.clocks_event_reason ?? {}).some(([name, v]) => v && !NO_THROTTLING.includes(name)));
+    }
+
+    /**
+     * What a recording has does not say where scales end: as those of what was seen do.
+     * @param {History} seen
+     */
+    takeTops(seen) {
+        this.most = this.most.map((most, i) => Math.max(most, seen.most[i] ?? 0));
     }
 
     /**

@@ -100,6 +100,8 @@ export class Moment {
         await loadMachine(machine, span);
         if (at !== this.at || !older.n)
             return;
+        older.takeTops(history);
+        machine.takeTops(this.app.machine);
         this.history = older;
         this.machine = machine;
         this.app.refresh();

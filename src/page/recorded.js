@@ -5,7 +5,7 @@ import { pastSubjects } from "./machine.js";
 
 /** So many metrics are asked for at once. */
 const AT_ONCE = 5;
-/** Beyond so many GPUs one point in ten seconds is enough. */
+/** Beyond so many GPUs a tenth of the points is enough. */
 const GPUS_EACH_SECOND = 8;
 /** By status, when to ask again: it is being read; nothing is recorded yet, as in the first ten seconds. */
 const AGAIN_MS = new Map([[202, 300], [404, 5000]]);
@@ -75,6 +75,7 @@ const MACHINE = [
  * @property {number} since milliseconds since 1970
  * @property {number} until
  * @property {boolean} early nothing may be recorded yet
+ * @property {number} [step] seconds from one point to the next; one, unless it is said
  */
 
 /** @typedef {Map<string, Map<number, (number | null)[]>>} Found by subject and series */
@@ -84,8 +85,8 @@ const MACHINE = [
  * @param {string[]} metrics
  * @param {Span} span
  */
-async function over(metrics, { gpus, since, until, early }) {
-    const reply = await ask(`api/v1/history?metric=${metrics.join(",")}&since=${since / 1000}&until=${until / 1000}&step=${gpus > GPUS_EACH_SECOND ? 10 : 1}s`, early);
+async function over(metrics, { gpus, since, until, early, step = 1 }) {
+    const reply = await ask(`api/v1/history?metric=${metrics.join(",")}&since=${since / 1000}&until=${until / 1000}&step=${step * (gpus > GPUS_EACH_SECOND ? 10 : 1)}s`, early);
     return reply.status === 200 ? reply.json() : null;
 }
 
@@ -95,7 +96,9 @@ async function over(metrics, { gpus, since, until, early }) {
  * @param {Found} found
  */
 function put(history, times, found) {
-    const kept = moments(times, found);
+    const kept = moments(times, found), [first, second] = times;
+    if (first && second)
+        history.step = (second - first) / 1000;
     for (const series of found.values())
         for (const [k, values] of series)
             series.set(k, kept.map((i) => values[i] ?? null));

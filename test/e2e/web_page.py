@@ -377,6 +377,25 @@ def test_charts_have_their_least_mean_and_most():
         equal(page.errors(), [])
 
 
+def test_charts_of_hours_where_it_is_recorded():
+    """By a choice that is not offered elsewhere; with the scales of what is now."""
+    spans = "[...document.querySelectorAll('#main .tools button')].filter(b => /^\\d+ (min|h)$/.test(b.innerText) && !b.hidden).map(b => b.innerText).join()"
+    with tempfile.TemporaryDirectory() as tmp, Agent("--recording-path", f"{tmp}/r.gsr") as agent:
+        recorded_moment(agent)
+        with open_page(agent, "#charts?minutes=60&gpu=0") as page:
+            page.wait(f"{spans} === '1 min,5 min,15 min,1 h,6 h,24 h'", "the choice")
+            page.wait("[...document.querySelectorAll('.scale')].some(s => /^0 to 700 W, .*, one point in 4 s$/.test(s.innerText))", "an hour's charts")
+            page.wait("/^min \\d+, mean \\d+, max \\d+ W$/.test(document.querySelectorAll('.range')[2].innerText)", "what they say")
+            page.ask("[...document.querySelectorAll('#main .tools button')].find(b => b.innerText === '6 h').click()")
+            page.wait("document.querySelector('.scale').innerText.endsWith('one point in 24 s')", "those of six hours")
+            page.ask("location.hash = '#host?minutes=60'")
+            page.wait("document.querySelector('.scale')?.innerText.endsWith('one point in 4 s')", "those of the machine")
+            equal(page.errors(), [])
+    with Agent() as agent, open_page(agent, "#charts?minutes=60") as page:
+        page.wait(f"{spans} === '1 min,5 min,15 min'", "the choice without a recording")
+        equal(page.errors(), [])
+
+
 def test_charts_of_an_agent_that_samples_less_often():
     """What it has recorded is a line all the same: there is no moment without a number between those that were sampled, and one in a pause."""
     with tempfile.TemporaryDirectory() as tmp, Agent("--sample-period", "3s", "--recording-path", f"{tmp}/r.gsr") as agent, open_page(agent) as page:
@@ -431,6 +450,7 @@ def test_a_moment_before_the_page_has_charts():
         page.ask(f"location.hash = '#charts?at={at}'")
         page.wait("gpusonde.moment.history?.n > 1", "charts of then")
         page.wait("document.querySelectorAll('.chart').length === 32 && [...document.querySelectorAll('.chart b')].some(b => b.innerText !== '-')", "their figures")
+        page.wait("[...document.querySelectorAll('.scale')].some(s => s.innerText.startsWith('0 to 700 W'))", "the scale that charts of now have")
         page.ask(f"location.hash = '#host?at={at}'")
         page.wait(f"gpusonde.moment.machine?.n > 1 && !/: -/.test(document.querySelector('.chart canvas')?.getAttribute('aria-label') ?? ': -')", "the machine's of then")
 

@@ -2,9 +2,12 @@
 /* Series of all GPUs, or of the machine, over time: one time axis, one scale for each series, one cursor. */
 import { Chart } from "../chart.js";
 import { el, inSlices, setText } from "../dom.js";
-import { SERIES } from "../history.js";
+import { History, SERIES } from "../history.js";
+import { Longer, stepOf } from "../longer.js";
+import { load } from "../recorded.js";
 
-const SPANS = [1, 5, 15];
+/** Minutes; those that are longer than what the browser keeps are of the recording. */
+const SPANS = [1, 5, 15, 60, 360, 1440];
 
 /**
  * @typedef {object} Source
@@ -13,6 +16,7 @@ const SPANS = [1, 5, 15];
  * @property {string} hint
  * @property {HTMLElement[]} [tools] beside the times
  * @property {() => import("../history.js").History} history of the moment in the address, if it is older than what was seen
+ * @property {Longer} longer
  * @property {() => {uuid: string, name: string, series?: string[]}[]} subjects whose charts are shown, and which if not all
  */
 
@@ -42,7 +46,7 @@ export class Charts {
             this.draw();
         });
         this.when = el("b", { role: "status" });
-        this.spans = SPANS.map((n) => el("button", { type: "button", onclick: () => app.place.set({ minutes: String(n) }) }, `${n} min`));
+        this.spans = SPANS.map((n) => el("button", { type: "button", onclick: () => app.place.set({ minutes: String(n) }) }, n < 60 ? `${n} min` : `${n / 60} h`));
         this.boxes = source.series.map((series) => el("button", { type: "button", onclick: () => this.toggle(series.id) }, series.title));
         this.grid = el("div");
         root.append(el("div", { class: "tools" }, ...this.spans, ...(source.tools ?? []), el("span", { class: "dim" }, "Show"), ...this.boxes, this.when), this.grid,
@@ -51,7 +55,7 @@ export class Charts {
     }
 
     get history() {
-        return this.source.history();
+        return this.source.longer.of(this.chosen().minutes) ?? this.source.history();
     }
 
     /** What the address says. */
@@ -102,7 +106,10 @@ export class Charts {
             this.layout = layout;
         if (!Object.is(this.at, want.at))
             this.at = this.cursor = want.at;
-        this.spans.forEach((button, i) => button.setAttribute("aria-pressed", String(SPANS[i] === want.minutes)));
+        this.spans.forEach((button, i) => {
+            button.setAttribute("aria-pressed", String(SPANS[i] === want.minutes));
+            button.hidden = stepOf(SPANS[i] ?? 0) > 0 && !this.source.longer.possible;
+        });
         this.boxes.forEach((button, i) => button.setAttribute("aria-pressed", String(want.series.includes(this.source.series[i]?.id ?? ""))));
         this.draw();
     }
@@ -140,12 +147,15 @@ export class Charts {
             return;
         const from = Math.max(newest - minutes * 60000, Math.min(history.time(history.first), newest - 60000));
         const flags = (data.live("events")?.events ?? []).map((/** @type {any} */ e) => ({ time: Date.parse(e.time), xid: e.xid, uuid: e.uuid }));
-        const clock = (/** @type {number} */ time) => new Date(time).toLocaleTimeString([], { hour12: false });
+        const step = history === this.source.history() ? 0 : stepOf(minutes), each = step ? `, one point in ${history.step} s` : "";
+        const clock = (/** @type {number} */ time) => step ? new Date(time).toLocaleString([], { hour12: false }) : new Date(time).toLocaleTimeString([], { hour12: false });
         for (const { series, scale } of this.scales)
-            setText(scale, `0 to ${this.source.series[series]?.text(history.most[series] || 1)}, ${clock(from)} to ${clock(newest)}`);
+            setText(scale, `0 to ${this.source.series[series]?.text(history.most[series] || 1)}, ${clock(from)} to ${clock(newest)}${each}`);
         setText(this.when, Number.isNaN(this.cursor) ? "now" : clock(this.cursor));
         inSlices(this.drawing, [...this.seen], (element) => {
             const chart = this.charts.get(element);
+            if (chart)
+                chart.history = history;
             chart?.draw({ from, to: newest, cursor: this.cursor, flags: flags.filter((/** @type {any} */ f) => f.uuid === chart.uuid) });
         });
     }
@@ -176,6 +186,7 @@ export const charts = {
             tools: [which], series: SERIES, first: "utilization,memory,power,temperature",
             hint: "Shaded: slowed down. Red flags: XIDs. A click keeps the cursor, and the address has it; arrows move it.",
             history: () => app.moment.history ?? app.history, subjects: () => gpusOf(app, which),
+            longer: new Longer(app, () => new History(), load, () => app.history),
         });
         return () => all.update();
     },

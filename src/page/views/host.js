@@ -2,8 +2,10 @@
 /* The machine that the GPUs are in. */
 import { el } from "../dom.js";
 import { bytes, fixed, known, percent, rate } from "../format.js";
-import { MACHINE_SERIES, WINDOW_MS, cpuShares, memoryUsed } from "../machine.js";
+import { Longer } from "../longer.js";
+import { MACHINE_SERIES, WINDOW_MS, cpuShares, memoryUsed, newMachine } from "../machine.js";
 import { Rates } from "../rates.js";
+import { loadMachine } from "../recorded.js";
 import { Charts } from "./charts.js";
 import { tab } from "./tab.js";
 
@@ -109,6 +111,7 @@ export const host = {
         const charts = new Charts(above, app, {
             series: MACHINE_SERIES, first: MACHINE_SERIES.map((s) => s.id).join(","), hint: "A click keeps the cursor, and the address has it; arrows move it.",
             history: () => app.moment.machine ?? app.machine, subjects: () => charted(app),
+            longer: new Longer(app, newMachine, loadMachine, () => app.machine),
         });
         const update = tables.create(root, app);
         return () => {
