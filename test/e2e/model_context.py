@@ -9,6 +9,7 @@ import tempfile
 
 from lib import fetch
 from lib.e2e import BUILD, GPUSONDE, PATIENCE_S, Agent, Skip, command, contains, environment, equal, run, wait_for
+from lib.perfetto_write import Writer
 
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"
@@ -161,6 +162,52 @@ def test_tools_are_the_commands():
         contains(server.call("findings")["content"][0]["text"], "the agent does not analyse")
         # A command that finds faults ends with 1, and what it found is the answer.
         assert server.call("health")["structuredContent"]["checks"]
+
+
+def slow_program(path):
+    """A timeline of a thread that waits for copies half of its time."""
+    writer = Writer(real_offset=10**18)
+    thread = writer.thread(writer.process(7, "train"), 7, 8)
+    for at in range(10**12, 10**12 + 20 * 10**9, 10**7):
+        writer.slice(thread, "cuda", "cudaMemcpy", at, at + 5 * 10**6, bytes=4096, kind=1)
+    writer.write(path)
+
+
+def every_answer(server, tmp):
+    """(tool, its result), of each tool but `findings`, whose document is analyze_timeline's."""
+    slow_program(f"{tmp}/slow.pftrace")
+    wait_for(lambda: not server.call("report", file=f"{tmp}/r.gsr")["isError"], "a recording")
+    for tool, arguments in (("gpus", {}), ("gpus", {"columns": "gpu,utilization_ratio.gpu,clocks_event_reason", "sort": "gpu"}), ("processes", {}), ("processes", {"columns": "pid,gpu,cuda.launches_total"}),
+                            *(("processes", {"by": by}) for by in ("container", "pod", "job", "user")), ("explain", {}), ("explain", {"about": "gpu:0"}), ("health", {}),
+                            *(("report", {"file": f"{tmp}/r.gsr", **whose}) for whose in ({"price": "0.3EUR"}, {"user": "0"})), ("analyze_timeline", {"file": f"{tmp}/slow.pftrace"})):
+        yield tool, server.call(tool, **arguments)
+
+
+def test_answers_are_as_the_tools_schemas_have_them():
+    """What is structured in each answer, whichever columns were asked for; and the schemas know the members that there are."""
+    try:
+        import jsonschema
+    except ImportError:
+        raise Skip("no jsonschema here: apt-get install python3-jsonschema") from None
+    with tempfile.TemporaryDirectory() as tmp, Agent("--recording-path", f"{tmp}/r.gsr", scenario="sick") as agent, Server("--socket", agent.socket) as server:
+        schemas = {tool["name"]: tool["outputSchema"] for tool in server.ask("tools/list")["tools"]}
+        for schema in schemas.values():
+            jsonschema.Draft202012Validator.check_schema(schema)
+        equal(schemas["findings"], schemas["analyze_timeline"])
+        seen = {"findings"}
+        for tool, result in every_answer(server, tmp):
+            equal(result["isError"], False, result)
+            document, schema = result["structuredContent"], schemas[tool]
+            equal([f"{tool} {e.json_path}: {e.message}" for e in jsonschema.Draft202012Validator(schema).iter_errors(document)], [])
+            assert set(document) <= set(schema["properties"]), (tool, set(document) - set(schema["properties"]))
+            assert list(jsonschema.Draft202012Validator(schema).iter_errors({**document, list(document)[0]: {}})), "a schema that finds nothing"
+            seen.add(tool)
+        equal(seen, set(schemas))
+        gpu = server.call("gpus")["structuredContent"]["gpus"][0]
+        assert set(gpu) <= set(schemas["gpus"]["$defs"]["gpu"]["properties"]), "each member of a GPU"
+        assert len(json.dumps(schemas)) < 40 << 10, "assistants may have them in their context"
+    with Server("--socket", "none", env=environment(GPUSONDE_NVML_LIBRARY="/nonexistent.so")) as server:
+        jsonschema.validate(server.call("gpus")["structuredContent"], schemas["gpus"])
 
 
 def test_what_is_wrong_is_said():

@@ -28,7 +28,7 @@ SAME_STATIC = 3 # files of src/ that may have a static function of one name: wha
 SIDEWAYS = {("activity", "bpf"), ("cdi", "model"), ("exposition", "model"), ("net", "model"), ("plugin", "model"), ("plugin_socket", "helper"), ("plugin_socket", "model"), ("trace", "proc"),
             ("python", "proc"), ("unwind", "proc"), ("inference", "proc"), ("symbolize", "proc"), ("symbolize", "cubin")}
 GENERATED = {"config.h", "kubelet/pod.pb-c.h", "kubelet/pod_resources.pb-c.h", "push/metrics.pb-c.h", "push/otlp.pb-c.h", "push/remote_write.pb-c.h", "bpf/trace_multi.h", "bpf/trace_event.h", "bpf/trace_event_old.h",
-             "view/profile.pb-c.h", "view/stacks_page_head.inc", "view/stacks_page_tail.inc", "page/assets.inc"}
+             "view/profile.pb-c.h", "view/stacks_page_head.inc", "view/stacks_page_tail.inc", "page/assets.inc", "cmd/mcp_outputs.inc"}
 
 # Started by people, without meson's PYTHONPATH: these may edit sys.path.
 IMPORT_PATH = ("bench/run.py", "test/gpu/shared.py")

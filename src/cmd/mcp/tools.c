@@ -30,6 +30,15 @@ static const struct tool {
 #include "cmd/mcp/tools.def"
 };
 
+/* What the answers of a tool are: JSON schemas, made of that of our documents (outputs.py). */
+static const struct {
+	const char *tool, *schema;
+} outputs[] = {
+#define OUTPUT(tool_, schema_) { tool_, schema_ },
+#include "cmd/mcp_outputs.inc"
+};
+_Static_assert(ARRAY_SIZE(outputs) == ARRAY_SIZE(tools), "each tool has one");
+
 /* What the argument is that becomes the operand. */
 static const struct {
 	const char *name, *kind, *description;
@@ -100,15 +109,24 @@ static json_t *input_schema(const struct tool *tool)
 			 required, "additionalProperties", 0);
 }
 
+static json_t *output_schema(const struct tool *tool)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++)
+		if (STRV_EQ(outputs[i].tool, tool->name))
+			return json_loads(outputs[i].schema, 0, NULL);
+	return NULL;
+}
+
 json_t *mcp_tools(void)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < ARRAY_SIZE(tools); i++) {
-		json_t *tool = json_pack("{s:s, s:s, s:s, s:o, s:{s:b, s:b}}", "name", tools[i].name, "title",
-					 tools[i].title, "description", tools[i].description, "inputSchema",
-					 input_schema(&tools[i]), "annotations", "readOnlyHint", 1,
-					 "openWorldHint", 0);
+		json_t *tool =
+			json_pack("{s:s, s:s, s:s, s:o, s:o, s:{s:b, s:b}}", "name", tools[i].name, "title",
+				  tools[i].title, "description", tools[i].description, "inputSchema",
+				  input_schema(&tools[i]), "outputSchema", output_schema(&tools[i]),
+				  "annotations", "readOnlyHint", 1, "openWorldHint", 0);
 
 		if (json_array_append_new(list, tool) < 0) {
 			json_decref(list);
