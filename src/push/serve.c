@@ -111,6 +111,8 @@ static void finish_push(struct push_server *server)
 		sender_put(server->sender, &batches);
 	while ((now_ns = clock_mono_ns()) < until_ns && sender_is_busy(server->sender)) {
 		next_ns = MIN(sender_step(server->sender, now_ns), until_ns);
+		if (!sender_is_busy(server->sender))
+			break;
 		post_wait(server->post, -1, (int)(MAX(next_ns - now_ns, NSEC_PER_MSEC) / NSEC_PER_MSEC));
 	}
 }
