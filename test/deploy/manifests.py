@@ -34,7 +34,7 @@ NODE_LABELS = {"kubernetesApi": {"nodeLabels": ["topology.kubernetes.io/zone", "
 PUSH = {"push": {"url": "https://push.example/x", "cluster": "c-1", "keySecret": {"name": "push", "key": "k"}, "caConfigMap": {"name": "gpusonde"}}}
 OUTPUTS = {"remoteWrite": {"url": "https://prometheus.example:9090/api/v1/write?tenant=a", "username": "node",
                            "secret": {"name": "rw", "password": "password", "ca": "ca.crt", "certificate": "tls.crt", "key": "tls.key"}},
-           "otlp": {"endpoint": "http://collector.example:4318", "secret": {"name": "otlp", "token": "token", "ca": "ca.crt"}},
+           "otlp": {"endpoint": "http://collector.example:4318", "logsEndpoint": "http://logs.example:4318", "secret": {"name": "otlp", "token": "token", "ca": "ca.crt"}},
            "statsd": {"address": "$(HOST_IP):8125"}}
 ASKED = {"web": {"configSecret": {"name": "web"}, "tls": True, "tokensSecret": {"name": "tokens"}, "views": "prometheus,ops", "recordings": "ops", "control": "ops"}}
 VARIANTS = { # beside those of deploy/kubernetes
@@ -195,7 +195,7 @@ def test_values_are_described_and_wrong_ones_refused():
                   {"tracing": True}, {"pods": {"runtime": "docker"}}, {"image": {"digest": "sha256:1"}}, {"env": {"A B": "x"}}, {"stateFolder": "here"},
                   {"resources": {"limits": {"nvidia.com/gpu": 1}}}, {"serviceMonitor": {"interval": "15"}}, {"extraArgs": ["agent"]},
                   {"stateFolder": "/a, type: x}"}, {"discoveryName": "no name"}, {"remoteWrite": {"url": "https://user:password@prometheus.example"}},
-                  {"remoteWrite": {"secret": {"name": "rw", "token": "a/b"}}}, {"otlp": {"endpoint": "collector:4318"}}, {"statsd": {"address": "127.0.0.1"}},
+                  {"remoteWrite": {"secret": {"name": "rw", "token": "a/b"}}}, {"otlp": {"endpoint": "collector:4318"}}, {"otlp": {"logsEndpoint": "collector:4318"}}, {"statsd": {"address": "127.0.0.1"}},
                   {"textfile": {"folder": "here"}}, {"web": {"views": ""}}, {"web": {"tls": "yes"}}, {"stateSize": "64MiB"}):
         try:
             CHART.render(wrong)
@@ -368,7 +368,7 @@ def test_outputs():
           ["--remote-write-url=https://prometheus.example:9090/api/v1/write?tenant=a", "--remote-write-username=node",
            *[f"--remote-write-{what}-file=/var/run/secrets/gpusonde-remote-write/{key}" for what, key in
              (("password", "password"), ("ca", "ca.crt"), ("certificate", "tls.crt"), ("key", "tls.key"))],
-           "--otlp-endpoint=http://collector.example:4318", "--otlp-token-file=/var/run/secrets/gpusonde-otlp/token", "--otlp-ca-file=/var/run/secrets/gpusonde-otlp/ca.crt",
+           "--otlp-endpoint=http://collector.example:4318", "--otlp-logs-endpoint=http://logs.example:4318", "--otlp-token-file=/var/run/secrets/gpusonde-otlp/token", "--otlp-ca-file=/var/run/secrets/gpusonde-otlp/ca.crt",
            "--statsd-address=$(HOST_IP):8125", "--textfile-path=/host/textfile"])
     contains(agent(spec)["env"], {"name": "HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}})
     equal({k: v for k, v in mounted(spec).items() if k in kinds},
@@ -386,11 +386,12 @@ def test_queues_fit_into_where_they_lie():
     needs()
     def limit(values):
         return mounted(pod({**switched(), **values})["spec"])["state"][0]["emptyDir"]["sizeLimit"]
-    equal([limit(values) for values in ({}, PUSH, {"remoteWrite": {"url": "http://rw.example"}}, OUTPUTS, {**OUTPUTS, "stateSize": "1Gi"})],
-          ["16Mi", "256Mi", "256Mi", "256Mi", "1Gi"])
+    equal([limit(values) for values in ({}, PUSH, {"otlp": {"logsEndpoint": "http://logs.example"}}, OUTPUTS, {**OUTPUTS, "stateSize": "1Gi"})],
+          ["16Mi", "320Mi", "320Mi", "320Mi", "1Gi"])
     with open(f"{SOURCE}/src/config/options.def", encoding="utf-8") as f:
-        queues = re.findall(r'OPTION\(\w+, queue, .type = OPTION_SIZE, .initial = "(\d+)MiB"', f.read())
-    equal((len(queues), sum(map(int, queues)) + 16 <= 256), (3, True), f"queues of {queues} MiB, and 16 of the rest")
+        queues = dict(re.findall(r'OPTION\((\w+), queue, .type = OPTION_SIZE, .initial = "(\d+)MiB"', f.read()))
+    # Two have otlp's: of metrics, and of events.
+    equal((len(queues), sum(map(int, queues.values())) + int(queues["otlp"]) + 16 <= 320), (3, True), f"queues of {queues} MiB, and 16 of the rest")
 
 
 def test_who_may_ask():

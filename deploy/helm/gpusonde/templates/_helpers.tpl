@@ -79,7 +79,7 @@ app.kubernetes.io/name: {{ default (include "gpusonde.name" .) .Values.discovery
 {{- end -}}
 
 {{- define "gpusonde.queues" -}}
-{{- if or .Values.push.url .Values.remoteWrite.url .Values.otlp.endpoint }}true{{ end -}}
+{{- if or .Values.push.url .Values.remoteWrite.url .Values.otlp.endpoint .Values.otlp.logsEndpoint }}true{{ end -}}
 {{- end -}}
 
 {{- define "gpusonde.runtimeClass" -}}
@@ -112,7 +112,7 @@ system-node-critical
 {{- if .Values.stateSize -}}
 {{- .Values.stateSize -}}
 {{- else if include "gpusonde.queues" . -}}
-256Mi
+320Mi
 {{- else -}}
 16Mi
 {{- end -}}
@@ -167,6 +167,11 @@ httpGet: {path: /readyz, port: metrics{{ if .Values.web.tls }}, scheme: HTTPS{{ 
 {{- with .Values.otlp }}
 {{- if .endpoint }}
 - {{ printf "--otlp-endpoint=%s" .endpoint | quote }}
+{{- end }}
+{{- if .logsEndpoint }}
+- {{ printf "--otlp-logs-endpoint=%s" .logsEndpoint | quote }}
+{{- end }}
+{{- if or .endpoint .logsEndpoint }}
 {{- with .secret }}
 {{- if .name }}
 {{- if .token }}
