@@ -87,14 +87,17 @@ static bool family_begins(void *userdata, const struct family *family)
 {
 	struct sink *sink = userdata;
 	struct page_family written = { .type = family->type };
-	char name[256], help[1024];
+	char name[256];
 
 	snprintf(name, sizeof(name), "%s%s", family->prefix, family->name);
 	if (sink->families && !glob_list_has(sink->families, name))
 		return false;
-	snprintf(help, sizeof(help), "%s%s", family->help, family->help_more ? family->help_more : "");
+	strbuf_reset(&sink->text);
+	strbuf_adds(&sink->text, family->help);
+	strbuf_adds(&sink->text, family->help_more ? family->help_more : "");
+	sink->writer.failed |= sink->text.failed;
 	written.name = samples_add_text(&sink->writer, name);
-	written.help = samples_add_text(&sink->writer, help);
+	written.help = samples_add_text(&sink->writer, sink->text.failed ? "" : sink->text.data);
 	written.unit = samples_add_text(&sink->writer, unit_name(family->unit));
 	samples_add_family(&sink->writer, &written);
 	return true;

@@ -193,6 +193,34 @@ static void traced_families(const struct metric *rows, unsigned n)
 	}
 }
 
+/* Of several labels: a value of one is in many rows. */
+static bool is_listed(const char *const values[], unsigned n, const char *value)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(values[i], value) == 0)
+			return true;
+	return false;
+}
+
+/* @second: of label2. Returns what divides it from the next. */
+static const char *agent_label(const struct metric *rows, unsigned n, bool second, const char *comma)
+{
+	const char *seen[AGENT_METRICS];
+	unsigned seen_n = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		const char *label = second ? rows[i].label2 : rows[i].label;
+		const char *value = second ? rows[i].value2 : rows[i].value;
+
+		if (!label || is_listed(seen, seen_n, value))
+			continue;
+		printf("%s`%s=%s`", comma, label, value);
+		seen[seen_n++] = value;
+		comma = ", ";
+	}
+	return comma;
+}
+
 static void agent_families(void)
 {
 	puts("\n## The agent itself\n\nIn JSON under `node.agent`.\n\n| Name | Kind | Labels | Help |\n"
@@ -202,8 +230,7 @@ static void agent_families(void)
 
 		end = family_last(agent_metrics, AGENT_METRICS, first);
 		printf("| `gpusonde_%s` | %s | ", m->family, kind_name(m->kind));
-		for (unsigned i = first; m->label && i < end; i++)
-			printf("%s`%s=%s`", i > first ? ", " : "", m->label, agent_metrics[i].value);
+		agent_label(m, end - first, true, agent_label(m, end - first, false, ""));
 		printf(" | %s |\n", m->help);
 	}
 }

@@ -183,15 +183,17 @@ static void end_family(struct protobuf_page *page)
 {
 	const struct family *family = &page->family;
 	struct strbuf *head = &page->metric;
-	char text[1024];
+	char name[256];
 
 	if (page->metrics.len == 0)
 		return;
 	strbuf_reset(head);
-	snprintf(text, sizeof(text), "%s%s", family->prefix, family->name);
-	add_text_field(head, FIELD_FAMILY_NAME, text);
-	snprintf(text, sizeof(text), "%s%s", family->help, family->help_more ? family->help_more : "");
-	add_text_field(head, FIELD_FAMILY_HELP, text);
+	snprintf(name, sizeof(name), "%s%s", family->prefix, family->name);
+	add_text_field(head, FIELD_FAMILY_NAME, name);
+	strbuf_reset(&page->piece);
+	strbuf_adds(&page->piece, family->help);
+	strbuf_adds(&page->piece, family->help_more ? family->help_more : "");
+	add_bytes_field(head, FIELD_FAMILY_HELP, page->piece.data, page->piece.len);
 	add_number_field(head, FIELD_FAMILY_TYPE, types[family->type].type);
 	if (page_names_unit(family))
 		add_text_field(head, FIELD_FAMILY_UNIT, unit_name(family->unit));

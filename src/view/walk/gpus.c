@@ -127,8 +127,8 @@ static void walk_status(struct walk *walk)
 
 	if (!walk_family_named(
 		    walk, "gpu_status", FAMILY_GAUGE, UNIT_NONE,
-		    "1 for the state that the GPU is in, 0 for the others. failed: it is lost, the "
-		    "driver asks for a reset, a reboot or the like, or a row of its memory could not "
+		    "1 for the state that the GPU is in, 0 for the others. failed: it is lost or removed, "
+		    "the driver asks for a reset, a reboot or the like, or a row of its memory could not "
 		    "be remapped; degraded: hot, links down, memory to be repaired by a reset. "
 		    "Absent while its values are stale."))
 		return;
