@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/events.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,6 +18,8 @@
 #include "view/view.h"
 
 #define QUIET_NS (60 * NSEC_PER_SEC) /* a warning that has been away for so long has ended */
+/* So long an XID of another source waits for the kernel log, whose words and process it lacks. */
+#define COMPLETION_NS (1 * NSEC_PER_SEC)
 #define CLOCKS_APART_NS (5 * NSEC_PER_SEC) /* of the kernel log's time and a process's */
 
 struct watched_warning {
@@ -43,6 +46,8 @@ struct event_watch {
 	struct row_list gpus; /* struct watched_gpu */
 	struct watched_finding *findings; /* as of the snapshot before */
 	uint32_t findings_n;
+	uint32_t newest_finding; /* its id; 0: there was none */
+	bool ends; /* with this snapshot: nothing waits */
 	const struct snapshot *s;
 	event_receiver receive;
 	void *userdata;
@@ -174,10 +179,14 @@ static enum event_severity severity_of_xid(enum xid_severity severity)
 /* As the driver writes it: "pid=1234, name=python, ...". 0: it says none. */
 static uint32_t pid_of_text(const char *text)
 {
-	const char *pid = strstr(text, "pid=");
+	const char *pid = text;
 	char *end;
 	unsigned long number;
 
+	/* A whole word: "tpid=" is another number. */
+	while ((pid = strstr(pid, "pid=")) && pid > text &&
+	       (isalnum((unsigned char)pid[-1]) || pid[-1] == '_'))
+		pid += 4;
 	if (!pid || pid[4] < '1' || pid[4] > '9')
 		return 0;
 	number = strtoul(pid + 4, &end, 10);
@@ -227,6 +236,16 @@ static bool xid_is_new(const struct event_watch *w, const struct xid_event *xid)
 	return xid->number > w->xids && (w->old_xids || xid->real_ns >= w->begun_real_ns);
 }
 
+static bool xid_waits(const struct event_watch *w, const struct xid_event *xid)
+{
+	const struct source *kmsg = &w->s->sources[SOURCE_KMSG];
+	int64_t age_ns = w->s->real_ns - xid->real_ns;
+
+	return !w->ends && !(xid->sources & 1u << SOURCE_KMSG) && kmsg->in_use && kmsg->fresh &&
+	       age_ns >= 0 && age_ns < COMPLETION_NS;
+}
+
+/* Those behind one that waits wait, too, so that one number says what was told. */
 static uint64_t take_xids(struct event_watch *w)
 {
 	const struct snapshot *s = w->s;
@@ -234,11 +253,16 @@ static uint64_t take_xids(struct event_watch *w)
 	bool wanted = w->xids > 0 || w->old_xids; /* those from before are told only then */
 	uint64_t left_out = wanted && first > w->xids + 1 ? first - w->xids - 1 : 0;
 
-	for (uint32_t i = 0; i < s->xid_events_n; i++)
-		if (xid_is_new(w, &s->xid_events[i]))
-			tell_xid(w, &s->xid_events[i]);
-	if (s->xid_events_n)
-		w->xids = s->xid_events[s->xid_events_n - 1].number;
+	for (uint32_t i = 0; i < s->xid_events_n; i++) {
+		const struct xid_event *xid = &s->xid_events[i];
+
+		if (xid_is_new(w, xid)) {
+			if (xid_waits(w, xid))
+				break;
+			tell_xid(w, xid);
+		}
+		w->xids = MAX(w->xids, xid->number);
+	}
 	return left_out;
 }
 
@@ -252,11 +276,12 @@ static uint64_t finding_key(const struct finding *f)
 	return hash_bytes(parts, sizeof(parts));
 }
 
-static const struct watched_finding *find_finding(const struct event_watch *w, uint64_t key)
+static const struct watched_finding *find_finding(const struct watched_finding *list, uint32_t n,
+						  uint64_t key)
 {
-	for (uint32_t i = 0; i < w->findings_n; i++)
-		if (w->findings[i].key == key)
-			return &w->findings[i];
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i].key == key)
+			return &list[i];
 	return NULL;
 }
 
@@ -315,7 +340,7 @@ static void tell_finding(const struct event_watch *w, const struct findings *fin
 static void compare_finding(const struct event_watch *w, const struct findings *findings,
 			    const struct finding *f, uint64_t key)
 {
-	const struct watched_finding *before = find_finding(w, key);
+	const struct watched_finding *before = find_finding(w->findings, w->findings_n, key);
 
 	if (!before)
 		tell_finding(w, findings, f, true);
@@ -323,28 +348,54 @@ static void compare_finding(const struct event_watch *w, const struct findings *
 		tell_finding(w, findings, f, false);
 }
 
-/* Without memory nothing is told, and all of it with the next snapshot. */
-static void take_findings(struct event_watch *w)
+/*
+ * Events of findings that gave their place to newer ones before a snapshot had them: of those that came and
+ * went between two, both; of those that were active, that they ended. @now: as @findings.
+ */
+static uint64_t count_untold(struct event_watch *w, const struct findings *findings,
+			     const struct watched_finding *now)
+{
+	uint32_t newest = 0, before = w->newest_finding;
+	uint64_t untold;
+
+	for (uint32_t i = 0; i < findings->n; i++)
+		newest = MAX(newest, findings->list[i].id);
+	if (newest < before)
+		before = 0; /* an analysis that has begun anew */
+	untold = 2 * (uint64_t)(newest - before);
+	for (uint32_t i = 0; i < findings->n; i++)
+		untold -= findings->list[i].id > before ? 2 : 0;
+	for (uint32_t i = 0; i < w->findings_n; i++)
+		untold += w->findings[i].active && !find_finding(now, findings->n, w->findings[i].key);
+	w->newest_finding = newest;
+	return untold;
+}
+
+/* Returns how many events were missed. Without memory nothing is told, and all with the next snapshot. */
+static uint64_t take_findings(struct event_watch *w)
 {
 	const struct findings *findings = w->s->trace ? w->s->trace->findings : NULL;
 	uint32_t n = findings ? findings->n : 0;
 	struct watched_finding *now;
+	uint64_t untold;
 
 	/* No analysis, or no memory for its findings in this snapshot: what was known stays. */
 	if (!findings)
-		return;
+		return 0;
 	now = calloc(n + 1u, sizeof(*now));
 	if (!now)
-		return;
+		return 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct finding *f = &findings->list[i];
 
 		now[i] = (struct watched_finding){ finding_key(f), f->active };
 		compare_finding(w, findings, f, now[i].key);
 	}
+	untold = count_untold(w, findings, now);
 	free(w->findings);
 	w->findings = now;
 	w->findings_n = n;
+	return untold;
 }
 
 /* ---- GPUs ---- */
@@ -456,19 +507,20 @@ static void take_gpus(struct event_watch *w)
 
 /* ---- life ---- */
 
-uint64_t event_watch_take(struct event_watch *w, const struct snapshot *snapshot, event_receiver receive,
-			  void *userdata)
+uint64_t event_watch_take(struct event_watch *w, const struct snapshot *snapshot, bool ends,
+			  event_receiver receive, void *userdata)
 {
 	uint64_t left_out;
 
 	w->s = snapshot;
+	w->ends = ends;
 	w->receive = receive;
 	w->userdata = userdata;
 	if (w->begun_real_ns == 0)
 		w->begun_real_ns = snapshot->real_ns;
 	left_out = take_xids(w);
 	take_gpus(w);
-	take_findings(w);
+	left_out += take_findings(w);
 	w->s = NULL;
 	return left_out;
 }

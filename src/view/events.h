@@ -28,8 +28,9 @@ void event_watch_free(struct event_watch *watch);
 DEFINE_CLEANUP(struct event_watch *, event_watch_free, event_watch_freep)
 
 /*
- * Tells what is new, XIDs in the order in which they came. Returns how many XIDs were left out, since more
- * came than a snapshot keeps.
+ * Tells what is new, XIDs in the order in which they came. One that the kernel log has not told yet waits for
+ * it, for about a second, since the driver's words and the process are the log's; with @ends nothing waits.
+ * Returns how many events were left out, since more came, and of findings went, than a snapshot keeps.
  */
-uint64_t event_watch_take(struct event_watch *watch, const struct snapshot *snapshot, event_receiver receive,
-			  void *userdata);
+uint64_t event_watch_take(struct event_watch *watch, const struct snapshot *snapshot, bool ends,
+			  event_receiver receive, void *userdata);

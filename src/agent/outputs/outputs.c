@@ -79,9 +79,12 @@ int outputs_begin(struct agent *agent, const struct options *options)
 
 void outputs_end(struct agent *agent)
 {
+	struct snapshot *snapshot = agent->collector ? collector_snapshot(agent->collector) : NULL;
+
 	/* All at the same time. */
 	for (unsigned k = 0; k < PUSH_KINDS; k++)
-		push_leave(agent->push[k]);
+		push_leave(agent->push[k], snapshot);
+	snapshot_unref(snapshot);
 	for (unsigned k = 0; k < PUSH_KINDS; k++)
 		push_free(agent->push[k]);
 	textfile_free(agent->textfile);

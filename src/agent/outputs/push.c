@@ -36,6 +36,7 @@ struct push {
 	struct push_events *events; /* PUSH_OTLP_LOGS; else NULL */
 	bool asked;
 	bool handed_over; /* with the question that is not answered yet */
+	uint32_t handed_events; /* that were, of PUSH_OTLP_LOGS */
 	bool leaves; /* the last question was sent */
 	uint64_t pushed_seq; /* of the snapshot */
 	int64_t asked_ns, pushed_ns; /* boot clock; 0: never */
@@ -113,7 +114,21 @@ static void lose_page(struct push *p)
 {
 	if (p->handed_over)
 		add_push_figure(p, AGENT_PUSH_LOST_UNKEPT_ROWS, 1);
+	model_agent_add(p->model, AGENT_DROPPED_PUSH_EVENTS, p->handed_events);
 	p->handed_over = false;
+	p->handed_events = 0;
+}
+
+/* Events that no question can take any more. */
+static void lose_waiting(struct push *p, const char *why)
+{
+	uint32_t n = p->events ? push_events_waiting(p->events) : 0;
+
+	if (n == 0)
+		return;
+	log_warning("%u events are not told to the server (%s): %s", n, push_kind_names[p->kind], why);
+	model_agent_add(p->model, AGENT_DROPPED_PUSH_EVENTS, n);
+	push_events_forget(p->events);
 }
 
 static void on_push_answer(const void *message, size_t n, int fd, void *userdata)
@@ -132,6 +147,7 @@ static void on_push_answer(const void *message, size_t n, int fd, void *userdata
 		return;
 	}
 	p->asked = p->handed_over = false;
+	p->handed_events = 0;
 	p->failures = 0;
 	p->after_ns = ASK_NS;
 	helper_deadline(p->helper, 0);
@@ -188,6 +204,7 @@ static void send_question(struct push *p, int64_t now_ns, uint32_t bytes, int fd
 	p->asked_ns = now_ns;
 	/* Events stay here until they are handed over. */
 	p->handed_over = fd >= 0 && (r == 0 || !p->events);
+	p->handed_events = p->handed_over && p->events ? push_events_waiting(p->events) : 0;
 	if (r < 0) {
 		lose_page(p);
 		set_push_state(p, PUSH_FAILS,
@@ -212,7 +229,8 @@ static void push_snapshot(struct push *p, const struct snapshot *snapshot, int64
 	fd = make_page(p, snapshot, &bytes);
 	if (fd < 0 && fd != -ENODATA) {
 		p->pushed_ns = now_ns;
-		add_push_figure(p, AGENT_PUSH_LOST_UNKEPT_ROWS, 1);
+		if (!p->events) /* which wait on */
+			add_push_figure(p, AGENT_PUSH_LOST_UNKEPT_ROWS, 1);
 		set_push_state(p, PUSH_FAILS, strerror(-fd));
 		return;
 	}
@@ -229,7 +247,7 @@ static void push_snapshot(struct push *p, const struct snapshot *snapshot, int64
 static bool is_unsent(const struct push *p, const struct snapshot *snapshot)
 {
 	if (p->events)
-		return push_events_wait(p->events);
+		return push_events_waiting(p->events) > 0;
 	return p->kind == PUSH_ROWS ? snapshot->fresh : snapshot->seq != p->pushed_seq;
 }
 
@@ -238,7 +256,7 @@ void push_tick(struct push *p, const struct snapshot *snapshot)
 	int64_t now_ns = clock_boot_ns();
 
 	if (p->events)
-		push_events_take(p->events, snapshot, p->model);
+		push_events_take(p->events, snapshot, p->model, false);
 	if (p->asked)
 		return;
 	if (p->failures == 0 && is_unsent(p, snapshot) &&
@@ -282,18 +300,31 @@ int push_new(sd_event *event, struct model *model, const struct push_config *con
 	return 0;
 }
 
-/* One that is busy, or has not begun, has nothing to say. */
-void push_leave(struct push *p)
+static void send_farewell(struct push *p)
 {
 	_cleanup_close_ int fd = -1;
 	uint32_t bytes = 0;
 
-	if (!p || !p->helper || p->leaves || p->asked || push_pid(p) == 0)
-		return;
 	if (p->events)
 		fd = push_events_write(p->events, &bytes);
+	if (fd < 0 && fd != -ENODATA && p->events)
+		lose_waiting(p, strerror(-fd));
 	send_question(p, clock_boot_ns(), fd < 0 ? 0 : bytes, fd < 0 ? -1 : fd, true);
+	if (fd >= 0 && p->asked)
+		push_events_forget(p->events);
 	p->leaves = true;
+}
+
+/* One that is busy, or has not begun, is not asked for anything. */
+void push_leave(struct push *p, const struct snapshot *snapshot)
+{
+	if (!p || !p->helper || p->leaves)
+		return;
+	if (p->events && snapshot)
+		push_events_take(p->events, snapshot, p->model, true);
+	if (!p->asked && push_pid(p) != 0)
+		send_farewell(p);
+	lose_waiting(p, "the agent ends, and the process that pushes does not take them");
 }
 
 static void await_leave(struct push *p)
@@ -308,7 +339,7 @@ void push_free(struct push *p)
 {
 	if (!p)
 		return;
-	push_leave(p);
+	push_leave(p, NULL);
 	await_leave(p);
 	helper_free(p->helper);
 	push_events_free(p->events);

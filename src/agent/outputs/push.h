@@ -18,8 +18,11 @@ struct push;
  * Copies @config, whose texts must live for longer, as must @model. Starts no process: that is push_tick()'s.
  */
 int push_new(sd_event *event, struct model *model, const struct push_config *config, struct push **ret_push);
-/* Tells its process to send or keep what is left; push_free() gives it a moment for that. NULL: none. */
-void push_leave(struct push *push);
+/*
+ * Tells its process to send or keep what is left; push_free() gives it a moment for that. @push may be NULL,
+ * and so may the newest snapshot, of which events that wait are taken.
+ */
+void push_leave(struct push *push, const struct snapshot *snapshot);
 void push_free(struct push *push);
 DEFINE_CLEANUP(struct push *, push_free, push_freep)
 /* Hands over what the snapshot has when it is time, and asks how it goes. */

@@ -209,6 +209,23 @@ static int set_key(const struct options *options, const struct series_options *i
 	return -EINVAL;
 }
 
+/* @name: of the option. */
+static int set_headers(const char *text, const char *name, struct push_settings *s, char *why, size_t size)
+{
+	int r = list_pairs(text, ": ", s->headers, sizeof(s->headers), name, why, size);
+
+	for (const char *line = s->headers; r == 0 && *line; line += strcspn(line, "\n") + 1) {
+		if (push_header_is_valid(line, strcspn(line, "\n")))
+			continue;
+		snprintf(why, size,
+			 "%s must be NAME=VALUE, each with a value, of printable characters of ASCII, names "
+			 "of letters, digits and hyphens",
+			 name);
+		r = -EINVAL;
+	}
+	return r;
+}
+
 /* -ENOENT: no URL is configured. */
 static int set_shared(const struct options *options, const struct series_options *ids,
 		      struct push_config *ret_config, char *why, size_t size)
@@ -231,8 +248,7 @@ static int set_shared(const struct options *options, const struct series_options
 	s->queue_age_ns = options_number(options, ids->queue_age);
 	s->samples_max = (uint32_t)options_number(options, ids->max_samples);
 	find_proxy(s);
-	r = list_pairs(options_text(options, ids->headers), ": ", s->headers, sizeof(s->headers),
-		       option_table[ids->headers].key, why, size);
+	r = set_headers(options_text(options, ids->headers), option_table[ids->headers].key, s, why, size);
 	if (r == 0)
 		r = set_key(options, ids, ret_config, why, size);
 	if (r == 0 && (ret_config->key.file || ret_config->key.headers_file))

@@ -34,18 +34,19 @@ static void keep_event(const struct event *event, void *userdata)
 		events->first = (events->first + 1) % PUSH_EVENTS_MAX;
 }
 
-void push_events_take(struct push_events *events, const struct snapshot *snapshot, struct model *model)
+void push_events_take(struct push_events *events, const struct snapshot *snapshot, struct model *model,
+		      bool ends)
 {
 	uint64_t left_out;
 
 	events->dropped = 0;
-	left_out = event_watch_take(events->watch, snapshot, keep_event, events);
+	left_out = event_watch_take(events->watch, snapshot, ends, keep_event, events);
 	model_agent_add(model, AGENT_DROPPED_PUSH_EVENTS, (double)(left_out + events->dropped));
 }
 
-bool push_events_wait(const struct push_events *events)
+uint32_t push_events_waiting(const struct push_events *events)
 {
-	return events->n > 0;
+	return events->n;
 }
 
 int push_events_write(const struct push_events *events, uint32_t *ret_bytes)

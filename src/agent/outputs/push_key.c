@@ -21,6 +21,7 @@ static int check_key(const char *key)
 	return 0;
 }
 
+/* -E2BIG: it does not fit; -EILSEQ: it has a NUL byte. */
 static int read_secret(const char *path, char *secret, size_t size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -31,7 +32,7 @@ static int read_secret(const char *path, char *secret, size_t size)
 		return r;
 	while (n > 0 && strchr(" \t\r\n", secret[n - 1]))
 		secret[--n] = '\0';
-	return strlen(secret) == n ? 0 : -EINVAL;
+	return strlen(secret) == n ? 0 : -EILSEQ;
 }
 
 static int find_secret(const struct push_key *key, char secret[static PUSH_KEY_MAX])
@@ -104,11 +105,24 @@ static void explain_key(int r, const char *place, char *error, size_t size)
 {
 	if (r == -ENODATA)
 		snprintf(error, size, "there is no key in %.200s", place);
-	else if (r == -EINVAL)
+	else if (r == -EINVAL || r == -EILSEQ)
 		snprintf(error, size, "the key in %.200s has other characters than printable ones of ASCII",
 			 place);
+	else if (r == -E2BIG)
+		snprintf(error, size, "the key in %.200s is too long: a header has at most %d bytes", place,
+			 PUSH_KEY_MAX - 1);
 	else
 		snprintf(error, size, "the key cannot be read from %.200s: %s", place, strerror(-r));
+}
+
+static void explain_file(int r, const char *path, int max, char *error, size_t size)
+{
+	if (r == -E2BIG)
+		snprintf(error, size, "%.200s has more than %d bytes", path, max);
+	else if (r == -EILSEQ)
+		snprintf(error, size, "%.200s has a NUL byte: it must be a text", path);
+	else
+		snprintf(error, size, "%.200s cannot be read: %s", path, strerror(-r));
 }
 
 static int read_pem(const char *path, char pem[static PUSH_PEM_MAX], char *error, size_t size)
@@ -116,21 +130,25 @@ static int read_pem(const char *path, char pem[static PUSH_PEM_MAX], char *error
 	int r = read_secret(path, pem, PUSH_PEM_MAX);
 
 	if (r < 0)
-		snprintf(error, size, "%.200s cannot be read: %s", path, strerror(-r));
+		explain_file(r, path, PUSH_PEM_MAX - 1, error, size);
 	return r;
 }
 
-/* RFC 9110: a name is a token. */
-static bool is_header(const char *line, size_t n)
+bool push_header_is_valid(const char *line, size_t n)
 {
-	size_t name = strcspn(line, ":");
+	static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "!#$%&'*+-.^_`|~";
+	size_t name = strspn(line, token);
+	bool has_value = false;
 
-	if (name == 0 || name >= n)
+	if (name == 0 || name >= n || line[name] != ':')
 		return false;
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)line[i] < (i < name ? '!' : ' ') || (unsigned char)line[i] > '~')
+	for (size_t i = name + 1; i < n; i++) {
+		if (line[i] < ' ' || line[i] > '~')
 			return false;
-	return true;
+		has_value |= line[i] != ' ';
+	}
+	return has_value;
 }
 
 static int take_headers(const char *text, char headers[static PUSH_HEADERS_MAX])
@@ -142,7 +160,7 @@ static int take_headers(const char *text, char headers[static PUSH_HEADERS_MAX])
 
 		while (n > 0 && strchr(" \t\r", line[n - 1]))
 			n--;
-		if (n > 0 && !is_header(line, n))
+		if (n > 0 && !push_header_is_valid(line, n))
 			return -EINVAL;
 		if (at + n + 2 > PUSH_HEADERS_MAX)
 			return -E2BIG;
@@ -164,11 +182,11 @@ static int read_headers(const char *path, char headers[static PUSH_HEADERS_MAX],
 	explicit_bzero(text, sizeof(text));
 	if (r == -EINVAL)
 		snprintf(error, size,
-			 "%.200s must have a header in each line, as in NAME: VALUE, of printable "
-			 "characters of ASCII",
+			 "%.200s must have a header in each line, as in NAME: VALUE, with a value, of "
+			 "printable characters of ASCII, the name of letters, digits and hyphens",
 			 path);
 	else if (r < 0)
-		snprintf(error, size, "%.200s cannot be read: %s", path, strerror(-r));
+		explain_file(r, path, PUSH_HEADERS_MAX - 1, error, size);
 	return r;
 }
 

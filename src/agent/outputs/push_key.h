@@ -2,6 +2,7 @@
 /* What a destination is shown for proof of who sends: read anew each time, since files are replaced. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "push/protocol.h"
@@ -16,6 +17,11 @@ struct push_key {
 	const char *headers_file; /* lines NAME: VALUE */
 };
 
+/*
+ * NAME: VALUE, in @n bytes of printable ASCII: the name is a token (RFC 9110), and there is a value, since
+ * libcurl takes a header without one for the wish to leave out its own of that name.
+ */
+bool push_header_is_valid(const char *line, size_t n);
 /*
  * Sets the question's key, certificate and headers, and that it is to wait where something cannot be read:
  * then @error says what, else it is "".

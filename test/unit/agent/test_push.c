@@ -2,8 +2,10 @@
 #include "needs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "agent/outputs/push.h"
@@ -15,7 +17,8 @@ static sd_event *event;
 static struct model *model;
 static struct publisher *publisher;
 static struct push *push;
-static double up, sent, queued, torn, bytes, lost; /* as of the newest snapshot; -1: absent */
+static double up, sent, queued, torn, bytes, lost, lost_logs,
+	lost_events; /* as of the newest snapshot; -1: absent */
 
 static int begin(void **state)
 {
@@ -46,6 +49,7 @@ static void start_kind(enum push_kind_id kind, const char *how, const char *key_
 
 	need_programs();
 	config.settings.kind = kind;
+	strcpy(config.settings.folder, "/kept"); /* so that XIDs from before are told, too */
 	snprintf(program, sizeof(program), "%s/test/unit/agent/fake_push", test_build_root());
 	snprintf(config.settings.cluster, sizeof(config.settings.cluster), "%s", how);
 	assert_int_equal(push_new(event, model, &config, &push), 0);
@@ -76,6 +80,8 @@ static void turn(void)
 	torn = figure(snapshot, AGENT_PUSH_LOST_TORN_ROWS);
 	bytes = figure(snapshot, AGENT_PUSH_QUEUE_BYTES_ROWS);
 	lost = figure(snapshot, AGENT_PUSH_LOST_UNKEPT_ROWS + PUSH_REMOTE_WRITE);
+	lost_logs = figure(snapshot, AGENT_PUSH_LOST_UNKEPT_ROWS + PUSH_OTLP_LOGS);
+	lost_events = figure(snapshot, AGENT_DROPPED_PUSH_EVENTS);
 	snapshot_unref(snapshot);
 }
 
@@ -139,6 +145,67 @@ static void what_a_process_takes_with_it_is_counted(void **state)
 		turn();
 	} while (lost < 1);
 	assert_true(lost == 1);
+}
+
+/* Each is an event, told at once. */
+static void add_xids(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		model_kmsg_xid(model, &(struct xid_record){ .pci_bus_id = "00000000:3B:00.0",
+							    .code = 31,
+							    .gi = UINT32_MAX,
+							    .ci = UINT32_MAX,
+							    .boot_ns = clock_boot_ns(),
+							    .text = "pid=1" });
+}
+
+static void events_that_a_process_takes_with_it_are_counted(void **state)
+{
+	int64_t until_ns = clock_mono_ns() + PATIENCE_NS;
+
+	(void)state;
+	start_kind(PUSH_OTLP_LOGS, "ends", NULL);
+	add_xids(3);
+	do {
+		assert_true(clock_mono_ns() < until_ns);
+		turn();
+	} while (lost_logs < 1);
+	turn();
+	assert_true(lost_logs == 1);
+	assert_true(lost_events == 3);
+}
+
+static void limit_files(rlim_t n)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = MIN(n, limit.rlim_max);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void events_wait_for_a_file_in_memory(void **state)
+{
+	(void)state;
+	start_kind(PUSH_OTLP_LOGS, "well", NULL);
+	for (int64_t until_ns = clock_mono_ns() + PATIENCE_NS; push_pid(push) == 0;) {
+		assert_true(clock_mono_ns() < until_ns);
+		turn();
+	}
+	add_xids(3);
+	limit_files(3);
+	for (int64_t until_ns = clock_mono_ns() + PATIENCE_NS; !strstr(push_error(push), "open files");) {
+		assert_true(clock_mono_ns() < until_ns);
+		turn();
+	}
+	turn();
+	assert_true(lost_logs == 0);
+	/* There is no later. */
+	push_leave(push, NULL);
+	limit_files(1024);
+	turn();
+	assert_true(lost_logs == 0);
+	assert_true(lost_events == 3);
 }
 
 static void write_key(const char *path, const char *text)
@@ -248,6 +315,8 @@ static void remote_write_is_checked(void **state)
 		"url: 'http://a', labels: '0a=b'",
 		"url: 'http://a', labels: '__name__=b'",
 		"url: 'http://a', headers: 'X'",
+		"url: 'http://a', headers: 'X='",
+		"url: 'http://a', headers: 'X Y=a'",
 		"url: 'http://a', username: u",
 		"url: 'http://a', password_file: /p",
 		"url: 'http://a', username: u, password_file: /p, token_file: /t",
@@ -342,6 +411,26 @@ static void passwords_and_tokens_become_headers(void **state)
 	write_key(path, "X: a\x01b\n");
 	push_key_read(&(struct push_key){ .headers_file = path }, &question, error, sizeof(error));
 	assert_int_equal(question.waits, 1);
+	static const char *const bad[] = { "X Y: a\n", "X(Y): a\n", "X:\n", "Content-Type: \n", ": a\n" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		write_key(path, bad[i]);
+		push_key_read(&(struct push_key){ .headers_file = path }, &question, error, sizeof(error));
+		if (question.waits != 1 || !strstr(error, "with a value"))
+			fail_msg("%s: %s", bad[i], error);
+	}
+	memset(question.certificate, 'a', sizeof(question.certificate) - 1);
+	question.certificate[sizeof(question.certificate) - 1] = '\0';
+	write_key(path, question.certificate);
+	push_key_read(&(struct push_key){ .headers_file = path }, &question, error, sizeof(error));
+	assert_non_null(strstr(error, "has more than 4095 bytes"));
+	push_key_read(&(struct push_key){ .file = path }, &question, error, sizeof(error));
+	assert_non_null(strstr(error, "at most 4095 bytes"));
+	fd = open(path, O_WRONLY | O_TRUNC);
+	assert_int_equal(write(fd, "X: a\0b", 6), 6);
+	close(fd);
+	push_key_read(&(struct push_key){ .headers_file = path }, &question, error, sizeof(error));
+	assert_non_null(strstr(error, "has a NUL byte"));
 	unlink(path);
 	push_key_read(&(struct push_key){ .certificate_key_file = path }, &question, error, sizeof(error));
 	assert_int_equal(question.waits, 1);
@@ -360,6 +449,8 @@ int main(void)
 		TEST(a_part_is_an_error),
 		TEST(addresses_are_looked_at),
 		TEST(what_a_process_takes_with_it_is_counted),
+		TEST(events_that_a_process_takes_with_it_are_counted),
+		TEST(events_wait_for_a_file_in_memory),
 		TEST(remote_write_is_checked),
 		TEST(events_have_an_endpoint_of_their_own),
 		TEST(passwords_and_tokens_become_headers),

@@ -34,12 +34,13 @@ static void receive(const struct event *event, _unused_ void *userdata)
 }
 
 /* Of a second later. */
+static bool ends;
 static uint64_t take_after(int64_t seconds)
 {
 	snapshot.real_ns += seconds * NSEC_PER_SEC;
 	snapshot.boot_ns += seconds * NSEC_PER_SEC;
 	events_n = 0;
-	return event_watch_take(watch, &snapshot, receive, NULL);
+	return event_watch_take(watch, &snapshot, ends, receive, NULL);
 }
 
 static void add_xid(uint64_t number, uint32_t code, const char *text)
@@ -65,6 +66,7 @@ static void watch_anew(bool old_xids)
 
 static int begin(_unused_ void **state)
 {
+	ends = false;
 	snapshot = (struct snapshot){ .real_ns = 1000 * NSEC_PER_SEC,
 				      .boot_ns = 10 * NSEC_PER_SEC,
 				      .fresh = true,
@@ -144,6 +146,56 @@ static void xids_from_before_are_not_told_without_memory(_unused_ void **state)
 	xids[1].real_ns = 5 * NSEC_PER_SEC;
 	add_xid(9, 31, "");
 	take_after(1);
+	assert_int_equal(events_n, 1);
+}
+
+static void only_a_whole_word_names_a_process(_unused_ void **state)
+{
+	add_xid(1, 31, "tpid=5, vfpid=6");
+	add_xid(2, 31, "tpid=5, pid=77, name=python");
+	take_after(1);
+	assert_int_equal(events_n, 2);
+	assert_int_equal(events[0].pid, EVENT_NO_NUMBER);
+	assert_int_equal(events[1].pid, 77);
+}
+
+/* With the driver's words, once, whatever comes behind it. */
+static void an_xid_waits_for_the_kernel_log(_unused_ void **state)
+{
+	snapshot.sources[SOURCE_KMSG].in_use = snapshot.sources[SOURCE_KMSG].fresh = true;
+	add_xid(1, 31, "");
+	xids[0].sources = 1u << SOURCE_NVML;
+	add_xid(2, 79, "pid=77");
+	take_after(0);
+	assert_int_equal(events_n, 0);
+	PUT_TEXT(xids[0].text, "pid=77, name=python");
+	xids[0].sources |= 1u << SOURCE_KMSG;
+	assert_int_equal(take_after(0), 0);
+	assert_int_equal(events_n, 2);
+	assert_int_equal(events[0].pid, 77);
+	take_after(1);
+	assert_int_equal(events_n, 0);
+	/* The log does not have it. */
+	add_xid(3, 31, "");
+	xids[2].sources = 1u << SOURCE_NVML;
+	take_after(0);
+	assert_int_equal(events_n, 0);
+	take_after(1);
+	assert_int_equal(events_n, 1);
+	/* No snapshot comes after this. */
+	add_xid(4, 31, "");
+	xids[3].sources = 1u << SOURCE_NVML;
+	ends = true;
+	take_after(0);
+	assert_int_equal(events_n, 1);
+}
+
+static void no_xid_waits_for_a_kernel_log_that_is_not_read(_unused_ void **state)
+{
+	snapshot.sources[SOURCE_KMSG].in_use = true;
+	add_xid(1, 31, "");
+	xids[0].sources = 1u << SOURCE_NVML;
+	take_after(0);
 	assert_int_equal(events_n, 1);
 }
 
@@ -239,7 +291,7 @@ static void what_was_so_at_a_first_stale_reading_is_no_event(_unused_ void **sta
 
 static void findings_begin_and_end(_unused_ void **state)
 {
-	finding = (struct finding){ .id = 4, .pid = 77, .active = true, .begin_ns = 5, .end_ns = 6 };
+	finding = (struct finding){ .id = 1, .pid = 77, .active = true, .begin_ns = 5, .end_ns = 6 };
 	finding.values[finding.values_n++] = (struct finding_value){ "waits", UNIT_SECONDS, 1.5 };
 	PUT_TEXT(finding.device, "GPU-1");
 	findings.n = 1;
@@ -266,7 +318,7 @@ static void findings_begin_and_end(_unused_ void **state)
 	take_after(1);
 	assert_int_equal(events_n, 0);
 	/* One that began and ended since. */
-	finding.id = 5;
+	finding.id = 2;
 	take_after(1);
 	assert_int_equal(events_n, 2);
 	/* A snapshot that had no memory for them. */
@@ -280,6 +332,26 @@ static void findings_begin_and_end(_unused_ void **state)
 	assert_int_equal(events_n, 0);
 }
 
+/* Each has the place of the one before in the list. */
+static void findings_that_no_snapshot_had_are_counted(_unused_ void **state)
+{
+	finding = (struct finding){ .id = 1, .active = true };
+	findings.n = 1;
+	trace.findings = &findings;
+	snapshot.trace = &trace;
+	assert_int_equal(take_after(1), 0);
+	/* That 1 ended, and that 2 and 3 began and ended. */
+	finding = (struct finding){ .id = 4 };
+	assert_int_equal(take_after(1), 5);
+	assert_int_equal(events_n, 2);
+	finding = (struct finding){ .id = 5, .active = true };
+	assert_int_equal(take_after(1), 0);
+	/* An analysis that begins anew. */
+	finding = (struct finding){ .id = 1, .active = true };
+	assert_int_equal(take_after(1), 1);
+	assert_int_equal(take_after(1), 0);
+}
+
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
 
 int main(void)
@@ -287,12 +359,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(xids_once_with_whose_they_are),
 		TEST(xids_from_before_are_not_told_without_memory),
+		TEST(only_a_whole_word_names_a_process),
+		TEST(an_xid_waits_for_the_kernel_log),
+		TEST(no_xid_waits_for_a_kernel_log_that_is_not_read),
 		TEST(gpus_go_and_come),
 		TEST(a_gpu_that_may_be_an_unidentified_one_is_not_said_to_be_removed),
 		TEST(warnings_begin_and_end),
 		TEST(what_was_so_at_the_beginning_is_no_event),
 		TEST(what_was_so_at_a_first_stale_reading_is_no_event),
 		TEST(findings_begin_and_end),
+		TEST(findings_that_no_snapshot_had_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
