@@ -192,13 +192,15 @@ static int add_otlp_point(struct otlp *otlp, struct otlp_points *points, const s
 	return 0;
 }
 
-static int by_metric(const void *a, const void *b)
+/* Series of a convention's name stand together, of whatever families, then the others by family. */
+static int by_name(const void *a, const void *b)
 {
 	const struct otlp_point *x = a, *y = b;
+	int order = x->metric && y->metric ? strcmp(x->metric->name, y->metric->name) : 0;
 
-	if (x->metric != y->metric)
-		return x->metric < y->metric ? -1 : 1;
-	return x->series < y->series ? -1 : x->series > y->series;
+	if (!x->metric != !y->metric)
+		return x->metric ? -1 : 1;
+	return order ? order : x->series < y->series ? -1 : x->series > y->series;
 }
 
 /* Of all series: several may have one histogram. */
@@ -225,14 +227,13 @@ static int make_points(struct otlp *otlp, const struct samples *samples, struct 
 
 	for (uint32_t i = 0; i < samples->n[PAGE_FAMILIES] && r == 0; i++) {
 		const struct page_family *family = &samples->families[i];
-		uint32_t before = points->n;
 
 		for (uint32_t k = 0; k < family->n && r == 0; k++)
 			r = add_otlp_point(otlp, points, samples, family,
 					   &samples->series[family->first + k]);
-		/* Series of a convention's name stand together. */
-		qsort(points->list + before, points->n - before, sizeof(*points->list), by_metric);
 	}
+	if (r == 0)
+		qsort(points->list, points->n, sizeof(*points->list), by_name);
 	return r;
 }
 
@@ -256,7 +257,7 @@ static int find_series(const struct samples *samples, struct hashmap *ret_there)
 static void add_ended(struct otlp_points *points, const struct samples *before,
 		      const struct page_family *family, const struct hashmap *there)
 {
-	uint32_t first = points->n, at;
+	uint32_t at;
 
 	for (uint32_t k = 0; k < family->n; k++) {
 		const struct page_series *series = &before->series[family->first + k];
@@ -271,7 +272,6 @@ static void add_ended(struct otlp_points *points, const struct samples *before,
 				.counts = series->histogram ? points->counts : NULL,
 			};
 	}
-	qsort(points->list + first, points->n - first, sizeof(*points->list), by_metric);
 }
 
 /* ---- batches ---- */
@@ -308,7 +308,8 @@ static int pack_ended(struct otlp *otlp, const struct samples *now, int64_t real
 		r = make_room_of(&before, &points);
 	for (uint32_t i = 0; r == 0 && i < before.n[PAGE_FAMILIES]; i++)
 		add_ended(&points, &before, &before.families[i], &there);
-	if (r == 0)
+	if (r == 0) {
+		qsort(points.list, points.n, sizeof(*points.list), by_name);
 		r = pack_points(otlp,
 				&(struct otlp_page){
 					.samples = &before,
@@ -318,6 +319,7 @@ static int pack_ended(struct otlp *otlp, const struct samples *now, int64_t real
 					.real_ns = MAX(real_ns, before.real_ns + NSEC_PER_MSEC),
 				},
 				&points, batches);
+	}
 	points_end(&points);
 	hashmap_done(&there);
 	return r;

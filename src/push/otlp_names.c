@@ -23,6 +23,11 @@ static const char *const attributes[][2] = {
 #include "push/otlp.def"
 };
 
+static const char *const descriptions[][2] = {
+#define OTLP_DESCRIPTION(name_, text_) { name_, text_ },
+#include "push/otlp.def"
+};
+
 static const char *const units[][2] = {
 #define OTLP_UNIT(unit_, ucum_) { unit_, ucum_ },
 #include "push/otlp.def"
@@ -51,6 +56,14 @@ const struct otlp_metric *otlp_metric_of(const struct samples *samples, const st
 		    has_label(samples, labels, n, metric->label2, metric->value2))
 			return metric;
 	}
+	return NULL;
+}
+
+const char *otlp_description(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(descriptions); i++)
+		if (STRV_EQ(descriptions[i][0], name))
+			return descriptions[i][1];
 	return NULL;
 }
 

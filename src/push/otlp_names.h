@@ -23,6 +23,8 @@ extern const unsigned otlp_metrics_n;
 /* The row of a series with these labels; NULL: none, or its GPU is not known. */
 const struct otlp_metric *otlp_metric_of(const struct samples *samples, const struct page_family *family,
 					 const struct page_label *labels, uint32_t n);
+/* Of a convention's name that series of several families have; NULL: it has one family. */
+const char *otlp_description(const char *name);
 /* What a label of /metrics is called. */
 const char *otlp_attribute(const char *label);
 /* UCUM's word for a unit of /metrics. */

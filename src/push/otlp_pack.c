@@ -227,7 +227,9 @@ static struct metric_message *begin_metric(struct otlp_tree *tree, const struct 
 	else
 		set_own_name(samples_text(samples, family->name), family->type == PAGE_COUNTER, m->name);
 	m->metric.name = m->name;
-	m->metric.description = (char *)samples_text(samples, family->help);
+	m->metric.description = (char *)(point->metric && otlp_description(point->metric->name) ?
+						 otlp_description(point->metric->name) :
+						 samples_text(samples, family->help));
 	m->metric.unit = (char *)(point->metric ? point->metric->unit :
 						  otlp_unit(samples_text(samples, family->unit)));
 	tree->metric_list[tree->metrics_n++] = &m->metric;
@@ -269,14 +271,20 @@ static void add_number_points(struct otlp_tree *tree, struct metric_message *m,
 	m->metric.gauge = &m->gauge;
 }
 
+static bool is_of_one_metric(const struct otlp_point *a, const struct otlp_point *b)
+{
+	if (a->metric && b->metric)
+		return STRV_EQ(a->metric->name, b->metric->name);
+	return a->metric == b->metric && a->family == b->family;
+}
+
 static void add_metrics(struct otlp_tree *tree, const struct otlp_point *points, uint32_t n)
 {
 	for (uint32_t first = 0, end; first < n; first = end) {
 		const struct otlp_point *point = &points[first];
 		struct metric_message *m = begin_metric(tree, point);
 
-		for (end = first + 1;
-		     end < n && points[end].family == point->family && points[end].metric == point->metric;)
+		for (end = first + 1; end < n && is_of_one_metric(&points[end], point);)
 			end++;
 		if (point->family->type == PAGE_HISTOGRAM)
 			add_histograms(tree, m, points, first, end - first);

@@ -279,6 +279,33 @@ static void histograms_that_are_one_and_change(_unused_ void **state)
 	assert_int_equal(sent(0)->metrics[0]->histogram->n_data_points, 3);
 }
 
+static void add_io(struct samples_writer *w, const char *family, const char *help)
+{
+	samples_add_family(w, &(struct page_family){ .name = samples_add_text(w, family),
+						     .help = samples_add_text(w, help),
+						     .unit = samples_add_text(w, "bytes"),
+						     .type = PAGE_COUNTER });
+	add_series(w, "GPU-1", 5, 1 * NSEC_PER_SEC);
+}
+
+/* Of several families, between which others stand. */
+static void a_name_has_one_metric(_unused_ void **state)
+{
+	struct samples_writer w;
+
+	begin_with(OTLP_CUMULATIVE, 500);
+	samples_writer_init(&w);
+	add_io(&w, "gpusonde_gpu_pcie_tx_bytes_total", "sent");
+	add_durations(&w, 0);
+	add_io(&w, "gpusonde_gpu_pcie_rx_bytes_total", "received");
+	assert_int_equal(make(&w, 10), 0);
+	assert_int_equal(sent(0)->n_metrics, 2);
+	assert_string_equal(sent(0)->metrics[0]->name, "hw.gpu.io");
+	assert_int_equal(sent(0)->metrics[0]->sum->n_data_points, 2);
+	assert_string_equal(sent(0)->metrics[0]->description,
+			    "Bytes that the GPU sent and received through PCIe.");
+}
+
 static void points_that_are_refused(_unused_ void **state)
 {
 	char words[16] = "";
@@ -302,6 +329,7 @@ int main(void)
 		CASE(what_has_ended_is_told_once),
 		CASE(a_sum_of_nothing_is_told),
 		CASE(points_that_are_refused),
+		CASE(a_name_has_one_metric),
 		CASE(what_does_not_fit_comes_with_the_next),
 		CASE(histograms_that_are_one_and_change),
 	};
