@@ -144,7 +144,7 @@ rpm-deps:
 clang-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(TEST_PACKAGES) $(CLANG_PACKAGES))
 
-# Runs and installs need no tests; whoever builds here first and tests later gets them switched on then.
+# Runs and installs need no tests; a build folder made without tests gets them switched on at the first "make test".
 build: deps
 	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(SETUP_CROSS) --prefix=$(PREFIX) -Dtests=false $(SETUP_ARGS)
 	@ninja -C $(BUILD)

@@ -198,7 +198,7 @@ static uint32_t most_workloads(const struct snapshot *s, uint32_t *ret_n)
 	return user;
 }
 
-/* Once: whoever makes cgroups could fill the log, too. */
+/* Once: a user who makes cgroups could fill the log, too. */
 static void say_users(struct journal *j, const struct snapshot *s)
 {
 	char who[64] = "";

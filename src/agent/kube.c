@@ -121,7 +121,7 @@ static void pass_table_on(struct kube *k, enum kube_table which)
 	k->known[which] = r < 0 ? 0 : table->digest;
 }
 
-/* Members of rows end with NUL and are UTF-8, whoever sent them. */
+/* Makes members of rows end with NUL and be UTF-8: the process that sent them may have been taken over. */
 #define MEND(member_)                                  \
 	do {                                           \
 		(member_)[sizeof(member_) - 1] = '\0'; \

@@ -168,7 +168,7 @@ int users_new(const struct users_config *config, struct users **ret_users)
 	_cleanup_(users_freep) struct users *users = calloc(1, sizeof(*users));
 	const struct answers_config answering = {
 		.name = "users",
-		.stuck = "whoever knows the names of users does not answer",
+		.stuck = "the directory of user names (files, LDAP, SSSD) does not answer",
 		.slow_ns = STUCK_NS,
 		.make = users_make,
 		.interrupt = end_process,

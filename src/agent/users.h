@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names of users for the page /api/v1/users. Whoever knows them (files, LDAP, SSSD) may hang, and is loaded
- * into whoever asks: so getent(1) does, a process of its own that has a few seconds, on a thread of its own
- * (answers.h). Names and that there is none are kept for a while. Any thread may ask.
+ * Names of users for the page /api/v1/users. The directory (files, LDAP, SSSD) may hang, and its modules are
+ * loaded into the process that asks: so getent(1) asks, a process of its own that has a few seconds, started
+ * on a thread of its own (answers.h). Names and that there is none are kept for a while. Any thread may ask.
  */
 #pragma once
 

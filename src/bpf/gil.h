@@ -9,7 +9,7 @@
  * another one has it (switch_cond). Locks of interpreters with one of their own, other than the first, are
  * elsewhere: waits for them are not seen.
  *
- * CPython waits in pieces of 5 ms. They are one wait until the thread gets the lock, whoever else gets it
+ * CPython waits in pieces of 5 ms. They are one wait until the thread gets the lock, even if others get it
  * meanwhile: see gil_goes_on().
  *
  * The functions that are not static: as in shares.h.

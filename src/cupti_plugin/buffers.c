@@ -15,7 +15,7 @@ enum { LARGEST_RECORD = 216 }; /* CUpti_ActivityKernel10 */
 static struct {
 	struct {
 		atomic_uint state;
-		uint8_t *data; /* NULL: not mapped yet; whoever makes it GIVEN owns it */
+		uint8_t *data; /* NULL: not mapped yet; the thread that makes it GIVEN owns it */
 		size_t valid;
 	} at[BUFFERS];
 	uint8_t *waste; /* for CUPTIs that must be given one; nothing in it is read */

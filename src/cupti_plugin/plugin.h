@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * src/cupti_plugin is libgpusonde-cupti.so, which the CUDA driver loads into the program where its user asks
- * for it (CUDA_INJECTION64_PATH). It tells whoever listens when work of the GPUs began and ended, by CUPTI.
+ * for it (CUDA_INJECTION64_PATH). It tells the agent or command that listens when work of the
+ * GPUs began and ended, by CUPTI.
  *
  *   inject.c     InitializeInjection(), and the program's end
  *   slices.c     a thread: listens for what is wanted, turns CUPTI on and off
@@ -13,10 +14,10 @@
  *
  * Invariants
  *  1. CUPTI is neither loaded nor asked for anything while nobody listens, and is off between slices.
- *  2. Whoever has subscribed to CUPTI keeps it: the plugin subscribes for a slice only, and stands down where
- *     another has.
+ *  2. A profiler that has subscribed to CUPTI keeps it: the plugin subscribes for a slice only, and stands
+ *     down where another subscriber is.
  *  3. The program's threads never wait for the plugin: callbacks take no lock and allocate nothing but
- *     buffers, of which there are BUFFERS. Only its start may wait 0.2 s for whoever listens to say what is
+ *     buffers, of which there are BUFFERS. Only its start may wait 0.2 s for the listener to say what is
  *     wanted, and its end 0.3 s.
  *  4. What CUPTI or the socket has no room for is counted and told.
  *  5. A child of fork() does nothing. The library is never unloaded.
@@ -79,7 +80,7 @@ void records_forget(void); /* names and devices that were told: another one list
 
 /* send.c */
 bool send_connect(struct cupti_wanted *ret_wanted, int timeout_ms); /* false: nobody listens */
-bool send_connected(void); /* whoever listened still does */
+bool send_connected(void); /* the listener still does */
 void send_pause(int ms); /* until then, or until it does not */
 void send_put(const union cupti_record *record);
 void send_rest(void);

@@ -5,7 +5,7 @@
 
 enum { NAMES = 4096, TRIES = 8, DEVICES = 64 };
 
-/* Told to whoever listens. */
+/* What the listener was told already. */
 static struct {
 	uint64_t names[NAMES]; /* hashes; 0: none */
 	uint64_t devices; /* bits */

@@ -38,7 +38,7 @@ static struct {
 	bool at_exit; /* slices_end() comes before CUPTI's own end */
 } slices = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* CUPTI's own clock on Linux, for whoever uses it after us. */
+/* CUPTI's own clock on Linux, for a profiler that uses it after us. */
 static uint64_t real_ns(void)
 {
 	struct timespec now;

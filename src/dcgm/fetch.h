@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Reads the pages of many exporters: at most 15 at once, each for at most 10 seconds, all within 30.
- * HTTP/1.1, no redirection, no proxy; gzip is taken. Bodies are parsed as they come. Whoever runs an exporter
+ * HTTP/1.1, no redirection, no proxy; gzip is taken. Bodies are parsed as they come. An exporter's operator
  * chooses its page: one that takes more CPU time than its share is given up, and the others are read.
  */
 #pragma once

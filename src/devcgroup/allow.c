@@ -87,8 +87,8 @@ static unsigned own_programs(const struct attached_list *list, const struct atta
 }
 
 /*
- * Whether a program of ours stands for nothing any more: whoever had attached the original attached its
- * next one, beside ours, which it could not detach. It is the same once more, or systemd's, which has one
+ * Whether a program of ours stands for nothing any more: the program's owner (say, systemd) attached its
+ * next one beside ours, which it could not detach. It is the same once more, or systemd's, which has one
  * in each cgroup.
  */
 static bool is_outdated(const struct attached *ours, const struct attached *other)
@@ -186,7 +186,7 @@ static int is_complete(const struct exchange *x)
 	devcgroup_because(
 		x->why,
 		"more than %d BPF programs decide for cgroup %s, more than are read, so none is exchanged: "
-		"whoever attached so many must allow the devices, or detach some",
+		"the software that attached them must allow the devices, or detach some",
 		EFFECTIVE_MAX, x->path);
 	return -ENOTSUP;
 }
@@ -395,7 +395,7 @@ static int undo_v1(const struct place *place, struct change *change, struct devc
 	char added[ADDED_BYTES], *rest = added;
 	int r = rules_added(cgroup, added, sizeof(added));
 
-	/* The kernel says that there is none, too, to whoever may not see it: xattr(7). */
+	/* The kernel says that there is none also to a process that may not see it: xattr(7). */
 	if (r == -ENODATA && !is_administrator())
 		return v1_refused(place, -EPERM, why);
 	if (r == -ENODATA || r == -EOPNOTSUPP)

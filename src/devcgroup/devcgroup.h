@@ -18,8 +18,8 @@
  *  4. What undoing needs lies with the cgroup and ends with it: version 1's added rules in an extended
  *     attribute, version 2's original in the instructions of the program that stands for it.
  *  5. A path is opened component by component below a cgroup file system: no "..", no symbolic link.
- *  6. No thread of its own, no state; any thread. Names of cgroups are bytes that others chose: whoever
- *     shows them cleans them.
+ *  6. No thread of its own, no state; any thread. Names of cgroups are bytes that others chose: the
+ *     caller cleans them before it shows them.
  */
 #pragma once
 

@@ -41,7 +41,7 @@ static int refuse(const struct finding_place *f, int error)
 	case -EINVAL:
 		devcgroup_because(
 			f->why,
-			"%s: it begins at the folder of whoever asks, which is no cgroup: name a PID, a unit "
+			"%s: a path relative to the current folder names no cgroup: name a PID, a unit "
 			"of systemd, or a path from the root of the cgroups on (/ is the root itself)",
 			f->target);
 		break;

@@ -4,7 +4,7 @@
  * processes, as far as these cannot have made them: a runtime allows containers to make any node, and by
  * default they have CAP_MKNOD. That a cgroup denies it now does not say that it has always done so. A node
  * proves something if it is the very one of our /dev: NVIDIA's hook mounts that, which a container cannot
- * do, and whoever sees this machine's /dev has it.
+ * do, and a container that sees this machine's /dev has it.
  */
 #include "devcgroup/devcgroup.h"
 

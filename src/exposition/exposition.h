@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * src/exposition: Prometheus's exposition format, for whoever reads pages of others. exposition.c has lines
+ * src/exposition: Prometheus's exposition format, for code that reads pages of others. exposition.c has lines
  * from bytes and types of families, line.c one line, float.c its number, reason.h why a line or page is left
  * out.
  *

@@ -222,7 +222,7 @@ static int check_server(struct access *access, char *error, size_t size)
 		if (access->insecure)
 			snprintf(access->note, sizeof(access->note),
 				 "the API server's certificate is not verified (insecure-skip-tls-verify): "
-				 "whoever answers at its address is believed");
+				 "any server that answers at its address is believed");
 		return 0;
 	}
 	if (strncmp(access->server, "http://", 7) != 0) {

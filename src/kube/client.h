@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Requests to the API server: GET alone, by libcurl, several at a time, each a stream of bytes to whoever
- * asked. HTTP/1.1, so that a watch has a connection of its own and can hold up nothing else. Redirections are
+ * Requests to the API server: GET alone, by libcurl, several at a time, each a stream of bytes to its
+ * caller. HTTP/1.1, so that a watch has a connection of its own and can delay nothing else. Redirections are
  * not followed, nothing is unpacked, no proxy but a configured one is used.
  */
 #pragma once

@@ -436,7 +436,7 @@ void node_pods_object_ended(bool gone, void *userdata)
 		return;
 	}
 	/*
-	 * Whoever makes a pod chooses its annotations. One that says that it is a static pod's copy is
+	 * The user who makes a pod chooses its annotations. One that says that it is a static pod's copy is
 	 * deleted by kubelet unless it is.
 	 */
 	if (!STRV_EQ(pod->static_uid, pods->reading->mirror))

@@ -257,7 +257,7 @@ static void note_no_pods(struct kube_server *s)
 	add_note_text(&s->end, text);
 }
 
-/* Whoever may make pods in a namespace could state rows for any pod by one with an exporter's labels. */
+/* A user who may make pods in a namespace could state rows for any pod by one with an exporter's labels. */
 static void note_foreign_exporters(struct kube_server *s)
 {
 	char text[sizeof(s->end.note)];

@@ -19,7 +19,7 @@ enum {
  * UID.
  */
 static const char config_hash[] = "kubernetes.io/config.hash";
-/* Whoever makes a pod chooses its annotations; one with this is deleted by kubelet unless it is a copy. */
+/* The user who makes a pod chooses its annotations; kubelet deletes one with this unless it is a copy. */
 static const char config_mirror[] = "kubernetes.io/config.mirror";
 
 static int on_element(const uint8_t *data, size_t n, void *userdata)
@@ -180,7 +180,7 @@ int pods_take(struct pods *pods, const uint8_t *data, size_t n)
 	return 0;
 }
 
-/* Whether another pod is meant by the UID that @pod has beside its own: annotations are whoever made it's. */
+/* Whether the UID that @pod has beside its own means another pod: users choose annotations. */
 static bool is_of_another(const struct pods *pods, const struct pod_state *pod)
 {
 	const struct pod_state *list = pods->list.list;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What of a device's figures its processes account for, and what not. A figure of the board is never
- * credited to whoever shares it: processes get their own memory and busy time, and of the energy a share
+ * credited to the processes that share it: they get their own memory and busy time, and of the energy a share
  * for the time that their work took; the rest is told apart.
  *
  * Invariants, for each device and at each publication

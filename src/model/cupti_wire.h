@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What CUPTI's plugin (src/cupti_plugin) sends to whoever listens (src/cupti_socket): work of GPUs with its
+ * What CUPTI's plugin (src/cupti_plugin) sends to its listener (src/cupti_socket): work of GPUs with its
  * true times, and of which time that is. When it connects it is told how much is wanted.
  */
 #pragma once

@@ -3,9 +3,9 @@
  * Inference servers (vLLM, SGLang, ...): what their own pages of metrics say, and what of the GPUs' time
  * and energy is theirs. src/inference finds and reads them, the model adds counters up, views show the sums.
  *
- * Numbers of a page are the claims of whoever runs the server. GPUs' time and energy are the model's own: of
- * a GPU on which only processes of the server are, all of both; of one that it shares, a part, which is
- * marked as an estimate: by busy time, and where nobody was busy by processes.
+ * Numbers of a page are the claims of the user who runs the server. GPUs' time and energy are the model's
+ * own: of a GPU on which only processes of the server are, all of both; of one that it shares, a part, which
+ * is marked as an estimate: by busy time, and where nobody was busy by processes.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * The folder in which a batch system's prolog notes which job has which GPU, in the form that dcgm-exporter
  * reads (DCGM_HPC_JOB_MAPPING_DIR): a file for each GPU, named N, or for each GPU instance, named N.G, with a
- * job's ID on each line. Texts are hostile: whoever may write there.
+ * job's ID on each line. Texts are hostile: they come from any user who may write there.
  */
 #pragma once
 

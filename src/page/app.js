@@ -316,5 +316,5 @@ function alertLine(line, gpus) {
         setText(line, `GPU ${severe.gpu.gpu}: ${severe.w.text}`);
 }
 
-/** For tests, and whoever is curious in the browser's console. */
+/** For tests, and for users of the browser's console. */
 Object.assign(globalThis, { gpusonde: new App() });

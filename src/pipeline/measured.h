@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What CUPTI has measured in programs, for whoever judges or draws it beside what is estimated from calls:
+ * What CUPTI has measured in programs, for code that judges or draws it beside what is estimated from calls:
  *
  *   agent/cupti.c ── struct gpu_works, each second ──> measured_take() ── work sinks ──> timelines, analysis
  *                                                          └──> which time of which process was measured

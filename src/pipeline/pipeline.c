@@ -173,7 +173,7 @@ static uint64_t pipeline_user(uint32_t tgid, _unused_ void *userdata)
 	return proc_answers_for("/proc", tgid, &user, &uid) == 0 ? user : UINT64_MAX;
 }
 
-/* A command that keeps those that have ended shows all that it can, whoever's they are. */
+/* A command that keeps processes that have ended shows all that it can, of every user. */
 static void share_tables(struct pipeline *pipeline)
 {
 	if (pipeline->config.keep_ended)

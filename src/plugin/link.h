@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * src/plugin has what our plugins share, which run in programs of others: a connection to whoever listens,
+ * src/plugin has what our plugins share, which run in programs of others: a connection to the listener,
  * and a thread of their own. Needs libc only.
  */
 #pragma once

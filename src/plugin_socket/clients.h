@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * src/plugin_socket receives what our plugins in programs send over a UNIX socket (model/plugin_wire.h):
- * clients are whoever can reach it. What records mean is the protocol's own (src/nccl_socket,
+ * a client is any process that can reach it. What records mean is the protocol's own (src/nccl_socket,
  * src/cupti_socket).
  *
  * Invariants

@@ -282,7 +282,7 @@ static int write_file(int folder, const char *name, const struct batch *batch)
 				      .real_ns = batch->real_ns,
 				      .samples = batch->samples,
 				      .format = batch->format };
-	/* Whoever may enter the folder above may read it: see queue_open_folder(). */
+	/* Any user who may enter the folder above may read it: see queue_open_folder(). */
 	_cleanup_close_ int fd =
 		openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
 	ssize_t n;

@@ -25,7 +25,7 @@ struct queue_figures {
 
 /*
  * Makes FOLDER/push and in it the folder NAME of the files, and opens that: a descriptor, the caller's, or
- * -errno. Only this user may enter FOLDER/push; within, whoever has the descriptor may make files, so the
+ * -errno. Only this user may enter FOLDER/push; within, any holder of the descriptor may make files, so the
  * user that writes may be another one (helper/confine.h). -EPERM: it is another user's.
  */
 int queue_open_folder(const char *folder, const char *name);

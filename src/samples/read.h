@@ -17,7 +17,7 @@ struct samples {
 };
 
 /*
- * Looks at all of it, so that whoever has *ret_samples need not check anything again: every index and text is
+ * Looks at all of it, so that the caller need not check *ret_samples again: every index and text is
  * within its array. @data is aligned to eight bytes. -EBADMSG: it is no page.
  */
 int samples_read(const void *data, size_t n, struct samples *ret_samples);

@@ -89,7 +89,7 @@ static int alike(const struct canvas *canvas, int row, int first)
 	return n;
 }
 
-/* A run of cells; its length is given, so that the font of whoever looks at it does not move the columns. */
+/* A run of cells; its length is given, so that the viewer's font does not move the columns. */
 static void svg_run(const struct canvas *canvas, int row, int first, int n, struct strbuf *out)
 {
 	const struct cell *cell = canvas_cell(canvas, row, first);

@@ -38,7 +38,7 @@ enum access_kind {
 	ACCESS_PRIORITY, /* GnuTLS's text for versions, ciphers and curves */
 	ACCESS_USER, /* name; bcrypt hash */
 	ACCESS_TOKEN, /* name; SHA-256 of the token */
-	ACCESS_MAY, /* name is a digit: enum access_right; text who has it, "*": whoever is known */
+	ACCESS_MAY, /* name is a digit: enum access_right; text who has it, "*": every known user */
 	ACCESS_HEADER, /* of all replies: name; value */
 	ACCESS_ORIGIN, /* whose pages' scripts may ask, beside our own: "https://gpus.example" */
 	ACCESS_LIMIT, /* of each client: name is nanoseconds between requests, text how many at once */

@@ -183,7 +183,7 @@ static bool is_foreign(const struct http *http, struct MHD_Connection *connectio
 
 	if (site && STRV_EQ(site, "same-origin"))
 		return false;
-	/* Whoever may read (web.origins) may not act in a user's name; nor may forms. */
+	/* A website that may read (web.origins) may not act in a user's name; nor may forms. */
 	if (right == ACCESS_CONTROL && site && !STRV_EQ(site, "none"))
 		return true;
 	if (!origin || (right != ACCESS_CONTROL && access_allows_origin(http->access, origin)))

@@ -260,7 +260,7 @@ static int round_ms(struct http *http)
 	return open || pages_kept ? ROUND_MS : -1;
 }
 
-/* Whoever was let in by the former rules comes again. */
+/* Closes connections let in by the former rules: their clients connect again. */
 static void take_access(struct http *http)
 {
 	struct access *next = atomic_exchange(&http->next_access, NULL);

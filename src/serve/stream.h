@@ -5,8 +5,8 @@
  *
  * Invariants
  *  1. Rounds take at most 2 % of a core: after one that took a while there is none for STREAM_REST
- *     times that while, whoever comes or goes.
- *  2. Events lie in memory once, whoever is still to be sent them. A viewer is closed, and counted, when it
+ *     times that while, however many viewers come or go.
+ *  2. Events lie in memory once, for all viewers. A viewer is closed, and counted, when it
  *     has STREAM_QUEUE of them that it has not read, or one, while all together are longer than
  *     http_config.stream_bytes; its browser comes again.
  *  3. At most half of the connections are viewers, and never more than STREAM_VIEWERS: others are told

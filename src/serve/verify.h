@@ -43,7 +43,7 @@ enum verify_answer {
 
 /* @wake_fd: an eventfd that is written to when verify_resume() has something to do. */
 int verify_new(int wake_fd, struct verify **ret_verify);
-/* Resumes whoever waits; MHD_run() or MHD_stop_daemon() must follow. */
+/* Resumes the connections that wait; MHD_run() or MHD_stop_daemon() must follow. */
 void verify_free(struct verify *verify);
 
 /*

@@ -163,7 +163,7 @@ static bool is_full(const struct timeline_files *files, const struct timeline_bl
 	       (config->rotate_ns && block->end_ns - files->begin_ns >= config->rotate_ns);
 }
 
-/* By one call where the kernel takes it whole: whoever is killed leaves whole blocks. */
+/* By one call where the kernel takes it whole: a process that is killed leaves whole blocks. */
 static int write_both(int fd, const char *before, const struct timeline_block *block)
 {
 	const struct iovec parts[] = { { .iov_base = (char *)before, .iov_len = strlen(before) },

@@ -32,7 +32,7 @@ int unwind_names_new(unwind_readable_fn *readable, const struct unwind_names_lim
 void unwind_names_free(struct unwind_names *names);
 DEFINE_CLEANUP(struct unwind_names *, unwind_names_free, unwind_names_freep)
 
-/* Texts are charged to whoever has added the first name that has them; what has no room is an address. */
+/* Texts are charged to the user who added the first name that has them; what has no room is an address. */
 void unwind_names_share(struct unwind_names *names, struct user_shares *shares, unsigned table);
 /* A number from 1 on, equal for equal places. -ENOBUFS: there are too many. @user: of the shares, if any. */
 int unwind_names_add(struct unwind_names *names, const struct unwind_place *place, uint32_t user,

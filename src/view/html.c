@@ -76,7 +76,7 @@ static int add_section(const struct snapshot *s, const char *title,
 	return table(s, &html, out);
 }
 
-/* Whoever reads it, or has it read, chooses that: what is loaded again is read from its beginning. */
+/* The reader chooses that, since a screen reader reads what is loaded again from its beginning. */
 static void add_choice(bool reload, struct strbuf *out)
 {
 	strbuf_adds(out,

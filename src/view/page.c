@@ -117,7 +117,7 @@ void page_add_spelt(struct strbuf *out, uint32_t c)
 }
 
 /*
- * The format has no escape for control characters, which would reach whoever reads the page in a terminal. So
+ * The format has no escape for control characters, which would reach the terminal of the page's reader. So
  * they are spelt: a label's value has the four characters \x1b for one, or the six \u202e.
  */
 static void add_spelt(struct strbuf *out, uint32_t c)

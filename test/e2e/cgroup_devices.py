@@ -258,7 +258,7 @@ def test_version_1_hides_exceptions():
 
 
 def test_version_1_says_which_right_is_missing():
-    """The kernel says that nothing is noted to whoever may not see it; and it refuses root, too, that has not the capability."""
+    """The kernel says that nothing is noted to a process that may not see it; and it refuses even root without the capability."""
     with Devices() as devices, cgroup("devices", "i.service") as folder:
         write(folder, "devices.deny", "a")
         assert changed(devices.allow(folder, "--json"))
@@ -382,7 +382,7 @@ def test_paths_that_leave_the_root_are_refused():
                 equal((out.returncode, out.stdout), (1, ""), path)
                 contains(out.stderr, words)
         for path, words in (("/no/such", "no such cgroup"), ("no-such.service", "no such cgroup"), ("4194999", "no process has this PID"),
-                            ("0", "no process has this PID"), (".", "the folder of whoever asks"), ("./a", "the folder of whoever asks"), ("/" + "x" * 5000, "cannot be opened: File name too long")):
+                            ("0", "no process has this PID"), (".", "relative to the current folder"), ("./a", "relative to the current folder"), ("/" + "x" * 5000, "cannot be opened: File name too long")):
             out = devices.cli("check", path)
             equal((out.returncode, out.stdout), (1, ""), path)
             contains(out.stderr, words)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cgroup.allow beside whoever takes it away again and again: allowed anew each time, and not more often than every 30 s."""
+"""cgroup.allow beside a manager that takes it away again and again: allowed anew each time, and not more often than every 30 s."""
 import time
 
 from lib.devices import NVIDIA, OTHER, Devices, attach, cgroup, own_dev, process_in, programs

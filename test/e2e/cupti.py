@@ -174,7 +174,7 @@ def test_what_finds_no_room_is_counted():
     equal((known(told), dropped, bad), (140000, 140000 - 64 * (BUFFER_BYTES // KERNEL_BYTES), 0), f"{told.count(KERNEL)} told, {dropped} dropped, {told.lost} lost")
 
 
-def test_whoever_listens_goes_and_comes_back():
+def test_the_listener_goes_and_comes_back():
     """The program works on; CUPTI is off until somebody listens again."""
     with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(f"{tmp}/socket")
@@ -195,7 +195,7 @@ def test_whoever_listens_goes_and_comes_back():
             p.kill()
 
 
-def test_whoever_listens_comes_late():
+def test_the_listener_comes_late():
     """CUPTI is loaded long after the program began, and so registers its end later: it is not used after that (the simulated one aborts)."""
     with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         with loaded("launch; sync; pause; launch; sync", f"{tmp}/socket") as p:
@@ -219,7 +219,7 @@ def test_whoever_listens_comes_late():
 
 
 def test_a_listener_that_talks():
-    """Whoever says more than is understood is left: the plugin's thread does not read on and on."""
+    """The plugin leaves a listener that says more than is understood: its thread does not read on and on."""
     with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(f"{tmp}/socket")
         listener.listen(1)
@@ -497,7 +497,7 @@ def test_another_tool_is_to_be_loaded():
 
 
 def test_it_holds_no_program_up():
-    """Whoever is at the other end, the program does all, says nothing of its own, and ends."""
+    """Whatever process is at the other end, the program does all, says nothing of its own, and ends."""
     with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
         silent.bind(f"{tmp}/silent")
         silent.listen(1)

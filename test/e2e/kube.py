@@ -533,7 +533,7 @@ def test_exporters_of_this_node():
         k.well()
         api.remove(uid(2))
         k.until(lambda a: len(a["exporters"]) == 1, "an exporter that is gone")
-        # Whoever may make pods somewhere else could state numbers for any pod.
+        # A user who may make pods somewhere else could state numbers for any pod.
         stranger = pod(7, "dcgm-x", labels=labels)
         stranger["metadata"]["namespace"] = "tenant"
         api.put(stranger)

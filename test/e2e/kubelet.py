@@ -265,7 +265,7 @@ def test_a_kubelet_that_stalls():
 
 @contextlib.contextmanager
 def garbage(*pieces):
-    """A server that sends these bytes to whoever connects, and closes."""
+    """A server that sends these bytes to each client that connects, and closes."""
     def serve():
         with contextlib.suppress(OSError):
             while True:

@@ -183,7 +183,7 @@ def test_what_it_exports():
 
 
 def test_it_holds_no_program_up():
-    """Whoever is at the other end, and whether or not communicators end: the program does all, and ends."""
+    """Whatever process is at the other end, and whether or not communicators end: the program does all, and ends."""
     with tempfile.TemporaryDirectory(prefix="gpusonde-e2e-") as tmp, contextlib.ExitStack() as stack:
         def listening(name, kind):
             s = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
@@ -272,7 +272,7 @@ def test_flood():
                 os.kill(pid, signal.SIGCONT)
 
 
-def test_whoever_is_killed():
+def test_a_program_that_is_killed():
     with agent() as a:
         with host(a, 6, 100, "wait") as p:
             done(p)

@@ -257,7 +257,7 @@ def test_attributes_of_events_are_documented():
         contains(text, f"`{attribute}`")
 
 
-def test_whoever_is_shown_a_password_and_headers():
+def test_only_the_server_is_shown_a_password_and_headers():
     with tempfile.TemporaryDirectory(prefix="gpusonde-otlp-") as tmp, Receiver(403) as receiver:
         for name, content in (("password", "opensesame"), ("headers", "X-Scope-OrgID: tenant\nX-Secret: hidden\n")):
             with open(f"{tmp}/{name}", "w") as f:

@@ -383,7 +383,7 @@ def test_a_report_of_whom():
             if group:
                 assert abs(busy[by] - group["busy_seconds_total"]) < 1e-6, f"{by}: {who}, {group}"
         assert busy["user"] > max(busy["container"], busy["pod"], busy["job"]), busy
-        # Whoever is not asked for is in no sum: the root user's are the other three.
+        # A user who is not asked for is in no sum: the root user's are the other three.
         of_root = json.loads(command("report", path, "--user", "0", "--json").stdout)["who"]
         equal(len(of_root), 3)
         assert abs(sum(who["busy_seconds"] for who in of_root) - busy["container"] - busy["pod"] - busy["job"]) < 1e-6, of_root

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What CUPTI's plugin, or whoever says it is one, sends: messages, each as long as two bytes before say. */
+/* What CUPTI's plugin, or a program posing as it, sends: each message as long as two bytes before say. */
 #include "fuzz.h"
 
 #include <stdlib.h>

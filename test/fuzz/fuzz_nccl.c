@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What NCCL's plugin, or whoever says it is one, sends: messages, each as long as its first two bytes say. */
+/* What NCCL's plugin, or a program posing as it, sends: each message as long as its first two bytes say. */
 #include "fuzz.h"
 
 #include <stdlib.h>

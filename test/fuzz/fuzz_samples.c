@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as a page of samples: refused, or whoever reads all that it names stays within it. */
+/* Any bytes as a page of samples: refused, or a reader of all that it names stays within it. */
 #include "fuzz.h"
 
 #include <stdlib.h>

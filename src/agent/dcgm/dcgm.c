@@ -24,7 +24,7 @@
 #define STALE_MIN_NS (20 * NSEC_PER_SEC)
 
 /*
- * After a cycle it rests for so many times the CPU time of it: whoever runs an exporter chooses its page. A
+ * After a cycle it rests for so many times the CPU time of it: an exporter's operator chooses its page. A
  * page has a share of the CPU time after which the rest makes nobody's rows stale.
  */
 enum { RESTS = 4 };

@@ -51,7 +51,7 @@ int prom_file_init(const char *path, struct prom_file *ret_file)
 /* ---- the folder ---- */
 
 /*
- * Whoever may write there may take the file away and put another one in its place, which a sticky bit
+ * A user who may write there may take the file away and put another one in its place, which a sticky bit
  * prevents. The folder's owner and group are whom it was made for.
  */
 static int open_prom_folder(const struct prom_file *file, char ret_why[static PROM_FILE_ERROR])

@@ -204,8 +204,8 @@ static void keep_port(struct wanted *wanted, int fd)
 /* @so: what follows for the address. */
 static void refuse_exposure(const char *address, const char *so)
 {
-	log_error("%s %s: whoever can reach it could read everything, since nobody is asked who it "
-		  "is. Name users or tokens (web.config_file, web.tokens), or say that it is to be open: "
+	log_error("%s %s: any client that can reach it could read everything, since no client has to "
+		  "log in. Name users or tokens (web.config_file, web.tokens), or say that it is to be open: "
 		  "--web-open true",
 		  address, so);
 }

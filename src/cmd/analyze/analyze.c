@@ -54,7 +54,7 @@ static bool job_is_possible(const struct invocation *inv)
 	if (job && (inv->flag[FLAG_PID] || inv->is_command))
 		why = "--job is of all processes of the job: leave out --pid and the command";
 	else if (job && strncmp(job, claimed, strlen(claimed)) == 0)
-		why = "--job is of processes in the job's cgroup: whoever only claims to be of it is not";
+		why = "--job is of processes in the job's cgroup: one that only claims to be of it is not";
 	if (why)
 		fprintf(stderr, "gpusonde analyze: %s\n", why);
 	return !why;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * gpusonde cgroup check|allow: whether a cgroup lets NVIDIA's devices be opened, and that it does. check
- * only looks; allow changes the policy of that one cgroup, with the rights of whoever runs it alone,
+ * only looks; allow changes the policy of that one cgroup, with the rights of its caller alone,
  * since capabilities of gpusonde's file are not raised for it.
  */
 #pragma once

@@ -220,7 +220,7 @@ static void write_gpus(struct document *d, const struct account *account, const 
 	plot(d, account, 2, "Memory in use");
 }
 
-/* Rows of the table whose family says how long clocks were held back, and why. */
+/* Rows of the table whose family says how long clocks were throttled, and why. */
 static bool is_throttling(const struct metric *m)
 {
 	return strncmp(m->id, "THROTTLE_", 9) == 0 && m->unit == UNIT_SECONDS;
@@ -248,7 +248,7 @@ static void write_throttling(struct document *d, const struct account *account)
 				      gpu_metrics[i].value ? gpu_metrics[i].value : gpu_metrics[i].family);
 			document_cell(d, "%s", amount_text(amount, 1, "%.3f", buf));
 		}
-	document_table_end(d, known ? "No clock was held back." : "Not known: the driver does not tell.");
+	document_table_end(d, known ? "No clock was throttled." : "Not known: the driver does not tell.");
 }
 
 static void write_xids(struct document *d, const struct account *account)

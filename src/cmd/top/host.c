@@ -51,7 +51,7 @@ static bool read_host_process(uint32_t pid, struct host_process *ret_process)
 }
 
 /*
- * Its arguments, as it has them now: some programs say there what they do. Whoever reads them waits for the
+ * Its arguments, as it has them now: some programs say there what they do. A reader waits for the
  * process's memory, which one that waits itself may hold.
  */
 static void read_command(struct host_process *process)

@@ -2,7 +2,7 @@
 /*
  * An agent's document without what the screen never shows (JSON_BRIEF), which would be parsed each second
  * and then forgotten: most of it, where the agent is of a version without ?brief=yes. Members that are null
- * go, too; whoever reads takes a missing member for null.
+ * go, too; the reader takes a missing member for null.
  */
 #pragma once
 

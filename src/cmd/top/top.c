@@ -53,7 +53,7 @@ static void receive_sample(struct top_screen *screen)
 	struct sample *sample = sampler_take(screen->sampler);
 	struct sample *moment = sampler_take_moment(screen->sampler);
 
-	/* Whoever has gone back to now meanwhile does not want it any more. */
+	/* A user who has gone back to now meanwhile does not want it any more. */
 	if (moment && !screen->top.frozen) {
 		sample_free(moment);
 	} else if (moment) {

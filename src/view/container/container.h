@@ -4,7 +4,7 @@
  * to the byte (docs/container-metrics.md). The rows are in rows.h, their numbers in
  * model/contract.def.
  *
- * Unlike other views these say how old their data are by the clock of whoever asks, since their readers
+ * Unlike other views these say how old their data are by the client's clock, since their readers
  * expect a status, and look at no metric beside.
  */
 #pragma once

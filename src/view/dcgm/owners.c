@@ -227,7 +227,7 @@ static bool join_sole(const struct dcgm_owners *owners, uint32_t entity, const s
 	}
 }
 
-/* An instance that nobody else was given is that of whoever was given all of the GPU. */
+/* An instance that was given to no owner of its own belongs to the owner of all of the GPU. */
 const struct label_set *dcgm_sole_owner(const struct dcgm_owners *owners, uint32_t entity)
 {
 	const struct snapshot *s = owners->s;

@@ -146,7 +146,7 @@ static void a_lost_page_is_not_the_end(void **state)
 	assert_true(s->entities[0].stale);
 }
 
-/* Whoever runs an exporter chooses what its page costs. */
+/* The user who runs an exporter chooses what its page costs. */
 static void expect_a_rest(const char *path, int64_t seconds)
 {
 	clock_freeze(true);

@@ -144,7 +144,7 @@ static void once_in_use_a_refusal_is_a_failure(void **state)
 	wait_state(READING_FAILED);
 }
 
-static void whoever_lies_is_replaced(void **state)
+static void a_process_that_lies_is_replaced(void **state)
 {
 	static const char *const lies[] = { "table of no kind", "another digest",  "a digest of nothing",
 					    "strange outcome",  "strange message", "ends" };
@@ -171,7 +171,7 @@ int main(void)
 		TEST(bounds_errors),
 		TEST(a_refusal_is_no_failure_of_who_did_not_ask),
 		TEST(once_in_use_a_refusal_is_a_failure),
-		TEST(whoever_lies_is_replaced),
+		TEST(a_process_that_lies_is_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,7 @@ static void bounds_errors(void **state)
 	assert_int_equal(push_error(push)[0], '?');
 }
 
-static void whoever_lies_is_replaced(void **state)
+static void a_process_that_lies_is_replaced(void **state)
 {
 	static const char *const lies[] = { "strange outcome", "ends", "short", "twice" };
 
@@ -444,7 +444,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(tells_what_it_is_told),
 		TEST(bounds_errors),
-		TEST(whoever_lies_is_replaced),
+		TEST(a_process_that_lies_is_replaced),
 		TEST(reads_the_key_again),
 		TEST(a_part_is_an_error),
 		TEST(addresses_are_looked_at),

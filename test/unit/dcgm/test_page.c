@@ -285,7 +285,7 @@ static void only_this_nodes_devices(void **state)
 	read_as(false, "", nodes, text);
 	assert_int_equal(page_rows(page), 3);
 	assert_int_equal(page_devices(page), 1);
-	/* Whoever has found the exporter knows better. */
+	/* The discovery that found the exporter knows better. */
 	read_as(false, "n1.example", nodes, text);
 	assert_int_equal(page_devices(page), 3);
 	assert_string_equal(row_at(1)->node, "n1.example");

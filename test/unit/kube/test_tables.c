@@ -109,7 +109,7 @@ static uint32_t exporters_of(const char *namespaces)
 	return tables.list[KUBE_EXPORTERS].n;
 }
 
-/* Whoever may make a pod somewhere may give it the labels of an exporter. */
+/* A user who may make a pod somewhere may give it the labels of an exporter. */
 static void exporters_are_of_namespaces_that_are_named(void **state)
 {
 	(void)state;

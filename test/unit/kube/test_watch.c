@@ -208,7 +208,7 @@ static int64_t wait_after(const char *status)
 	return watch_step(watch, 0) - clock_mono_ns();
 }
 
-/* It was restarted, perhaps: whoever waits for a minute shows what is old for so long. */
+/* It was restarted, perhaps: a client that waits for a minute shows what is old for so long. */
 static void a_server_that_is_away_is_found_again_soon(void **state)
 {
 	int64_t most_ns = 0;

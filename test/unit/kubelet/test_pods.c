@@ -208,7 +208,7 @@ static void knows_static_pods_by_their_hash(void **state)
 	assert_int_equal(pods.owners.n, 1);
 }
 
-/* Annotations are whoever made the pod's: in no order do they make it another pod. */
+/* The user who made the pod chooses its annotations: in no order do they make it another pod. */
 static void takes_no_uid_of_another_pod(void **state)
 {
 	static const char hash[] = "0123456789abcdef0123456789abcdef";

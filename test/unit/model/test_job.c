@@ -162,7 +162,7 @@ static void a_process_keeps_its_first_workload(void **state)
 	assert_int_equal(lab_workload(lab, "first")->live, 1);
 }
 
-/* Whoever owns its first process: that is no claim. A slot of HTCondor has one user's job after another's. */
+/* The owner of its first process: that is no claim. A slot of HTCondor has one user's job after another's. */
 static void a_job_is_its_first_process_owners(void **state)
 {
 	struct lab *lab = *state;

@@ -55,7 +55,7 @@ static void writers_at_once(void **state)
 		bool over = ended == WRITERS;
 
 		while (ring_take(&operation)) {
-			/* Whole, whoever wrote it. */
+			/* Whole, whichever thread wrote it. */
 			assert_true(operation.bytes == ~operation.comm);
 			taken++;
 		}

@@ -176,7 +176,7 @@ static void credit_all(struct series_owner *owners, struct sums *sums)
 	assert_int_equal(own_count + sums->other_count, sums->all_count);
 }
 
-/* First come, takeovers, the best: whoever has a series, and however often that changes. */
+/* First come, takeovers, the best: whichever process has a series, and however often that changes. */
 static void each_way_of_choosing_adds_up(_unused_ void **state)
 {
 	for (unsigned way = 0; way < 3; way++) {

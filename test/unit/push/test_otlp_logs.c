@@ -104,7 +104,7 @@ static void many_are_several_requests(_unused_ void **state)
 	assert_int_equal(sent(2)->n_log_records, PUSH_EVENTS_MAX - 1000);
 }
 
-/* Whoever hands them over may be taken over. */
+/* The process that hands them over may be taken over. */
 static void hostile_events(_unused_ void **state)
 {
 	memset(&events[0], 0xff, sizeof(events[0]));

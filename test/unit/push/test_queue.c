@@ -220,7 +220,7 @@ static void a_number_is_not_used_twice(void **state)
 	assert_true(add("two") > number);
 }
 
-/* Only its user may enter; whoever has the descriptor may write. */
+/* Only its user may enter; a process that has the descriptor may write. */
 static void the_folder_is_private(void **state)
 {
 	char path[128];

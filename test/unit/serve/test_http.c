@@ -411,7 +411,7 @@ static void test_a_page_that_ages_is_made_again(void **state)
 	assert_int_equal(atomic_load(&server->renders), 2);
 }
 
-/* Each has a copy of its own: those who were first are closed, and whoever reads is served. */
+/* Each has a copy of its own: those who were first are closed, and a client that reads is served. */
 static void test_parts_that_nobody_reads_are_bounded(void **state)
 {
 	enum { SLOW = 12 };

@@ -72,7 +72,7 @@ static void one_that_is_larger_than_all_is_refused(void **state)
 	assert_int_equal(timeline_recent_lost(recent), 10);
 }
 
-/* Whoever writes them has them still. */
+/* Their writer has them still. */
 static void blocks_are_shared(void **state)
 {
 	struct timeline_block *held;

@@ -126,7 +126,7 @@ static void operators_hold_what_was_not_freed(void **state)
 	memory(torch, LINEAR, 0x2000, 200, 0, 0);
 	memory(torch, ADD, 0x3000, 400, 0, 0);
 	assert_int_equal(held(torch, ADD), 500);
-	memory(torch, LINEAR, 0x1000, -100, 0, 0); /* whoever frees it */
+	memory(torch, LINEAR, 0x1000, -100, 0, 0); /* whichever thread frees it */
 	assert_int_equal(held(torch, ADD), 400);
 	assert_int_equal(held(torch, LINEAR), 200);
 	memory(torch, 0, 0x9000, -100, 0, 0); /* allocated before it was traced */

@@ -149,7 +149,7 @@ static void claimed_jobs_are_their_processes(void **state)
 	assert_null(groups[1].workload);
 }
 
-/* Whoever says that he is of a job is in no group with those who are, nor with another user who says so. */
+/* A process that only claims a job is in no group with the job's, nor with another user's that claims it. */
 static void claimants_are_not_of_the_job(void **state)
 {
 	(void)state;

@@ -92,7 +92,7 @@ static void test_pieces(void **state)
 	free(many);
 }
 
-/* Names are chosen by whoever wrote the program. */
+/* The program's author chooses the names. */
 static void test_html(void **state)
 {
 	struct stack_page more = page;

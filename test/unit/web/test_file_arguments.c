@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What whoever may open the page writes into the arguments of timelines and reports. */
+/* Arguments of timelines and reports, as any client that may open the page could write them. */
 #include "test.h"
 
 #include <string.h>

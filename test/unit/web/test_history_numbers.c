@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What whoever may open the page writes into its arguments. */
+/* Arguments of the page, as any client that may open it could write them. */
 #include "test.h"
 
 #include <stdio.h>
