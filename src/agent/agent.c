@@ -624,6 +624,7 @@ static int agent_start(struct agent *agent)
 	int r = sd_event_default(&agent->event);
 
 	agent->families = options_text(options, OPT_http_families);
+	agent->native_histograms = options_bool(options, OPT_http_native_histograms);
 	if (r >= 0)
 		r = add_sources(agent);
 	if (r >= 0)

@@ -83,6 +83,7 @@ struct agent {
 	struct device_access *device_access; /* NULL: not wanted */
 	struct dcgm_style dcgm_style; /* without names: those are the request's */
 	const char *families; /* http.families: of the options */
+	bool native_histograms; /* http.native_histograms */
 	struct http_stats http_counted;
 	double cpu_counted;
 	char status_line[REASON_MAX]; /* last sent to systemd */

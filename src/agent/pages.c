@@ -37,6 +37,7 @@ static int show_newest(enum web_page page, const struct http_request *request, s
 	const struct snapshot_page_style style = {
 		.dcgm = &agent->dcgm_style,
 		.families = agent->families,
+		.without_native = !agent->native_histograms,
 	};
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 	int r = snapshot_page(page, snapshot, &style, request, reply);

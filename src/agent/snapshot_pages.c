@@ -26,7 +26,8 @@ static int show_metrics(const struct shown *shown)
 
 	if (shown->request->variant == METRICS_PROTOBUF) {
 		shown->reply->content_type = METRICS_PROTOBUF_TYPE;
-		return view_metrics_protobuf(shown->snapshot, shown->style->families, &shown->reply->body);
+		return view_metrics_protobuf(shown->snapshot, shown->style->families,
+					     !shown->style->without_native, &shown->reply->body);
 	}
 	shown->reply->content_type = exposition_content_type(format);
 	return view_prometheus(shown->snapshot, format, shown->style->families, &shown->reply->body);

@@ -9,6 +9,7 @@
 struct snapshot_page_style {
 	const struct dcgm_style *dcgm; /* how /metrics/dcgm is written, but for its names */
 	const char *families; /* of /metrics (base/glob.h); NULL: all */
+	bool without_native; /* /metrics in protobuf has no native histograms */
 	const char *replay; /* of a replay: the line that says so; NULL: what is shown is now */
 };
 

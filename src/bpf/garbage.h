@@ -26,7 +26,7 @@ static __always_inline void python_count(const struct thread *thread, __u32 tgid
 {
 	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
 	struct trace_stat *stat = stat_get(thread, tgid, call);
-	__u64 bucket = bucket_of(duration_ns);
+	__u64 bucket = latency_bucket(duration_ns);
 
 	if (!stat || !ctl)
 		return;

@@ -7,11 +7,12 @@
 
 #include <linux/types.h>
 
+#include "bpf/latency.h"
 #include "bpf/operations.h"
 
 enum {
 	/* Of spec.h, event.h and shared.h: increased with every change of the interface. */
-	TRACE_VERSION = 12,
+	TRACE_VERSION = 13,
 	TRACE_PROCESSES_MAX = 16384, /* maximum processes with sums */
 	TRACE_CALLS_MAX = 16384, /* maximum rows of all tables of probes */
 	TRACE_OPERANDS = 6,
@@ -27,11 +28,6 @@ enum {
 	TRACE_NODE_TYPES = 4096, /* types of nodes whose name was sent */
 	TRACE_BATCH_MAX = 128, /* copies of one batched call whose sizes are added up */
 	TRACE_COMMS_MAX = 32, /* communicators of one ncclCommInitAll() that send an event */
-	/*
-	 * Latency: one bucket each for 0..7 ns, then 8 for each power of two up to 2^41 ns (37 minutes).
-	 * Longer calls are in the last one.
-	 */
-	TRACE_BUCKETS = 8 + 38 * 8,
 	/* Error codes of a process and call that are counted apart; the others are counted together. */
 	TRACE_CODES_MAX = 15,
 };

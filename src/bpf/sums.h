@@ -102,24 +102,3 @@ __noinline int error_count(__u32 call, __u64 incarnation, __u64 owner, __s32 res
 		COUNT(&stat->other_codes);
 	return 0;
 }
-
-/*
- * The bucket (see TRACE_BUCKETS), from the position of the highest bit and the three bits after it. Without
- * branches where that is possible, since the verifier follows both ways of each.
- */
-static __always_inline __u64 bucket_of(__u64 ns)
-{
-	__u64 rest = ns, log = 0;
-
-	if (ns < 8)
-		return ns;
-	if (ns >> 41)
-		return TRACE_BUCKETS - 1;
-	for (__u32 bits = 32; bits; bits /= 2) {
-		__u64 shift = (((1ULL << bits) - 1 - rest) >> 63) * bits; /* if rest >= 2^bits */
-
-		log += shift;
-		rest >>= shift;
-	}
-	return 8 + (log - 3) * 8 + ((ns >> (log - 3)) & 7);
-}

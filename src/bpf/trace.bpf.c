@@ -63,7 +63,7 @@ static __always_inline bool is_failure(const struct trace_spec *spec, __s32 resu
 
 static __always_inline void duration_add(struct trace_stat *stat, const struct outcome *outcome)
 {
-	__u64 bucket = bucket_of(outcome->duration_ns);
+	__u64 bucket = latency_bucket(outcome->duration_ns);
 
 	SHOW_BOUND(bucket);
 	ADD(&stat->total_ns, outcome->duration_ns);

@@ -202,8 +202,7 @@ static void fill_total_memory(const struct total *total, struct traced_total *re
 static void fill_gaps(const struct launch_gaps *gaps, struct traced_gaps *ret)
 {
 	for (unsigned i = 0; i < TRACED_LE; i++)
-		ret->le[i] = ret->count += gaps->count[i];
-	ret->count += gaps->count[TRACED_LE];
+		ret->within[i] = ret->count += gaps->count[i];
 	ret->seconds = (double)gaps->ns / NSEC_PER_SEC;
 }
 

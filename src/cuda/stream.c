@@ -57,7 +57,6 @@ void stream_gap(struct cuda *cuda, struct process *p, uint32_t stream, const str
 	struct stream *s = stream_at(p, stream);
 	uint64_t begin = launch->header.time_ns, before = s->launch_end_ns;
 	struct launch_gaps *gaps = &cuda->totals[usage_of(p, s->context)->device].gaps;
-	unsigned i = 0;
 
 	s->launch_end_ns = MAX(before, add_saturated(begin, launch->duration_ns));
 	/*
@@ -66,9 +65,7 @@ void stream_gap(struct cuda *cuda, struct process *p, uint32_t stream, const str
 	 */
 	if (stream + 1 == p->misc || before == 0 || begin < before)
 		return;
-	while (i < TRACED_LE && (double)(begin - before) > traced_le[i] * NSEC_PER_SEC)
-		i++;
-	gaps->count[i]++;
+	gaps->count[latency_bound((unsigned)latency_bucket(begin - before))]++;
 	gaps->ns = add_saturated(gaps->ns, begin - before);
 }
 

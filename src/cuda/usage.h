@@ -91,9 +91,9 @@ struct usage {
 	double classes[LAUNCH_CLASSES]; /* mean bytes of a launch in the last window; NAN: not known */
 };
 
-/* Times between launches: how many were up to each of traced_le, the rest last. */
+/* Times between launches: how many were up to each of traced_le, and beyond the one before it. */
 struct launch_gaps {
-	uint64_t count[TRACED_LE + 1], ns;
+	uint64_t count[TRACED_LE], ns;
 };
 
 struct total {

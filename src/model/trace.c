@@ -7,11 +7,6 @@
 
 #include "base/macro.h"
 
-const double traced_le[TRACED_LE] = {
-	1e-6,      4e-6,      16e-6,      64e-6,    256e-6,   1.024e-3,  4.096e-3,
-	16.384e-3, 65.536e-3, 262.144e-3, 1.048576, 4.194304, 16.777216,
-};
-
 /* Each array starts at an offset suitable for any type. */
 #define ALIGNED(size_) (((size_) + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t))
 

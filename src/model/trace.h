@@ -11,6 +11,7 @@
 
 #include "base/process_id.h"
 #include "model/blas.h"
+#include "model/durations.h"
 #include "model/metric.h"
 #include "model/nccl.h"
 #include "model/occupancy.h"
@@ -18,7 +19,6 @@
 #include "model/torch.h"
 
 enum {
-	TRACED_LE = 13, /* bounds of the latency histograms of /metrics */
 	TRACED_UUID = 96,
 	TRACED_COMM = 64,
 	TRACED_THREADS_MAX = 8, /* listed per process */
@@ -26,9 +26,6 @@ enum {
 	TRACED_PROCESSES_MAX = 16384,
 	TRACED_SHAPES_MAX = 8, /* listed per kernel */
 };
-
-/* Upper bounds, seconds: 1 us times powers of 4 (1e-6 ... 16.777216). */
-extern const double traced_le[TRACED_LE];
 
 /* Bits of struct traced_process. */
 enum traced_incomplete_bit {
@@ -69,7 +66,8 @@ struct traced_call {
 	double seconds;
 	double p50_ns, p95_ns, p99_ns; /* within 12.5 % */
 	uint32_t errors_first, errors_n; /* range in the view's errors */
-	uint64_t le[TRACED_LE]; /* cumulative; only in the sums over all processes */
+	/* up to each of traced_le; only in the sums over all processes; the last is 0: not known */
+	uint64_t within[TRACED_LE];
 	/* of a function that the user named */
 	const char *library; /* as the user named it, static; NULL: a function of ours */
 	bool has_series; /* of its own on /metrics */
@@ -165,9 +163,9 @@ struct traced_kernel {
 	struct occupancy occupancy;
 };
 
-/* From the return of a launch to the next one in the same stream: cumulative, by traced_le. */
+/* From the return of a launch to the next one in the same stream. @within: as in struct traced_call. */
 struct traced_gaps {
-	uint64_t count, le[TRACED_LE];
+	uint64_t count, within[TRACED_LE];
 	double seconds;
 };
 

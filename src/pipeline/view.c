@@ -118,7 +118,7 @@ void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const
 		.api = probe->symbol,
 		.layer = layer_name(probe_libraries[probe->library].layer),
 		.count = sum->count,
-		.timed = trace_sum_below(sum, UINT64_MAX),
+		.timed = trace_sum_timed(sum),
 		.errors = sum->errors,
 		.bytes = sum->bytes,
 		.nested = sum->nested,
@@ -249,6 +249,8 @@ static int by_api(const void *a, const void *b)
 	return strcmp(x->api, y->api);
 }
 
+_Static_assert((int)TRACE_BOUNDS == (int)TRACED_LE, "the kernel side's bounds are those of the model");
+
 static int fill_totals(struct trace_view *view, const struct trace_engine *engine,
 		       const struct trace_sum *const *totals, uint32_t n)
 {
@@ -260,8 +262,7 @@ static int fill_totals(struct trace_view *view, const struct trace_engine *engin
 		if (!totals[i] || totals[i]->count == 0 || i >= probe_calls())
 			continue;
 		pipeline_fill_call(view, call, totals[i]);
-		for (unsigned b = 0; b < TRACED_LE; b++)
-			call->le[b] = trace_sum_below(totals[i], (uint64_t)(traced_le[b] * 1e9 + 0.5));
+		trace_sum_within(totals[i], call->within);
 		view->all_calls_n++;
 		r = pipeline_fill_arguments(view, call, (uint16_t)i, engine);
 	}
@@ -315,8 +316,7 @@ static int sort_processes(struct trace_view *view)
 uint64_t pipeline_not_taken(const struct pipeline *pipeline, const struct event_sinks *events)
 {
 	return event_sinks_not_taken(events) + span_sinks_not_taken(cuda_span_sinks(pipeline->cuda)) +
-	       pipeline->works_dropped +
-	       (pipeline->measured ? measured_dropped(pipeline->measured) : 0);
+	       pipeline->works_dropped + (pipeline->measured ? measured_dropped(pipeline->measured) : 0);
 }
 
 static void set_overflows(struct trace_view *view, const struct pipeline *pipeline,

@@ -154,12 +154,14 @@ static uint64_t *take_counts(struct otlp_points *points, const struct samples *s
 {
 	const struct page_histogram *h = &samples->histograms[series->histogram - 1];
 	const uint64_t *up_to = samples->counts + h->counts;
-	uint64_t *counts = points->counts + points->counts_n;
+	uint64_t *counts = points->counts + points->counts_n, before = 0;
 
-	for (uint32_t i = 0; i <= h->n; i++)
-		counts[i] = i > 0 && up_to[i] >= up_to[i - 1] ? up_to[i] - up_to[i - 1] :
-			    i > 0                             ? 0 :
-								up_to[0];
+	for (uint32_t i = 0; i <= h->n; i++) {
+		uint64_t here = i < h->n ? up_to[i] : samples_count(samples, h);
+
+		counts[i] = here - MIN(before, here);
+		before = here;
+	}
 	points->counts_n += h->n + 1u;
 	return counts;
 }

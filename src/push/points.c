@@ -162,9 +162,9 @@ static void add_buckets(struct context *c, const struct page_family *family, con
 	for (uint32_t i = 0; i < h->n; i++)
 		add_value_point(c, family, series, (double)counts[i], "_bucket",
 				samples_text(c->samples, c->samples->bounds[h->bounds + i].text));
-	add_value_point(c, family, series, (double)counts[h->n], "_bucket", "+Inf");
+	add_value_point(c, family, series, (double)samples_count(c->samples, h), "_bucket", "+Inf");
 	add_value_point(c, family, series, series->value, "_sum", NULL);
-	add_value_point(c, family, series, (double)counts[h->n], "_count", NULL);
+	add_value_point(c, family, series, (double)samples_count(c->samples, h), "_count", NULL);
 }
 
 static void add_whole(struct context *c, const struct page_family *family, const struct page_series *series,

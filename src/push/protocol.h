@@ -44,7 +44,7 @@ struct push_settings {
 	int64_t queue_age_ns; /* what is older is dropped; 0: nothing is */
 	uint32_t protocol; /* PUSH_REMOTE_WRITE: 1 or 2 */
 	uint32_t samples_max; /* of a request */
-	uint32_t native_histograms; /* PUSH_REMOTE_WRITE, protocol 2: 1 or 0 */
+	uint32_t native_histograms; /* PUSH_REMOTE_WRITE: 1 or 0 */
 	uint32_t reserved2;
 	char headers
 		[PUSH_HEADERS_MAX]; /* of each request, besides its kind's: lines, each with its newline */

@@ -121,7 +121,7 @@ static int check_time(const struct remote_write *rw, int64_t real_ns)
 static int make_page(void *state, const void *data, size_t n, struct batches *batches)
 {
 	struct remote_write *rw = state;
-	const struct points_style style = { rw->labels, rw->version_2 && rw->whole_histograms };
+	const struct points_style style = { rw->labels, rw->whole_histograms };
 	struct remote_write_page page;
 	struct samples samples;
 	struct points points;

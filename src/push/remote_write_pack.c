@@ -12,8 +12,7 @@
 #include "base/macro.h"
 #include "push/remote_write.h"
 #include "push/remote_write.pb-c.h"
-
-enum { CUSTOM_BUCKETS = -53, BUCKETS_MAX = 64 };
+#include "samples/native.h"
 
 static int64_t ms_of(int64_t ns)
 {
@@ -80,8 +79,7 @@ struct series {
 struct whole {
 	Rw__Histogram histogram, *list[1];
 	Rw__BucketSpan span, *spans[1];
-	int64_t deltas[BUCKETS_MAX + 1];
-	double bounds[BUCKETS_MAX];
+	int64_t deltas[];
 };
 
 static void set_sample(struct series *series, const struct point *point, int64_t real_ns)
@@ -92,47 +90,35 @@ static void set_sample(struct series *series, const struct point *point, int64_t
 	series->samples[0] = &series->sample;
 }
 
-/* Counts of a page are cumulative, those of a request the difference to the bucket before. */
-static void set_buckets(struct whole *whole, const struct samples *samples, const struct page_histogram *h)
+static void set_buckets(struct whole *whole, const struct native_histogram *native)
 {
-	const uint64_t *counts = samples->counts + h->counts;
-	uint32_t n = MIN(h->n, (uint32_t)BUCKETS_MAX);
-	int64_t before = 0;
-
-	for (uint32_t i = 0; i <= n; i++) {
-		uint64_t up_to = i < n ? counts[i] : counts[h->n];
-		int64_t here = (int64_t)(up_to - (i > 0 ? counts[i - 1] : 0));
-
-		whole->deltas[i] = here - before;
-		before = here;
-		if (i < n)
-			whole->bounds[i] = samples->bounds[h->bounds + i].value;
-	}
-	whole->histogram.n_positive_deltas = n + 1;
-	whole->histogram.n_custom_values = n;
+	rw__bucket_span__init(&whole->span);
+	whole->span.offset = native->offset;
+	whole->span.length = native->length;
+	whole->spans[0] = &whole->span;
+	whole->histogram.positive_spans = whole->spans;
+	whole->histogram.n_positive_spans = native->length > 0;
+	whole->histogram.positive_deltas = whole->deltas;
+	whole->histogram.n_positive_deltas = native->length;
 }
 
 static struct whole *make_whole(const struct remote_write_page *page, const struct point *point)
 {
 	const struct page_histogram *h = point->histogram;
-	struct whole *whole = calloc(1, sizeof(*whole));
+	struct whole *whole = calloc(1, sizeof(*whole) + h->all * sizeof(*whole->deltas));
+	struct native_histogram native;
 
 	if (!whole)
 		return NULL;
+	native_histogram_make(page->samples->counts + h->counts, h->all, h->first, &native, whole->deltas);
 	rw__histogram__init(&whole->histogram);
-	rw__bucket_span__init(&whole->span);
-	set_buckets(whole, page->samples, h);
-	whole->span.length = (uint32_t)whole->histogram.n_positive_deltas;
-	whole->spans[0] = &whole->span;
-	whole->histogram.count_int = page->samples->counts[h->counts + h->n];
+	set_buckets(whole, &native);
+	whole->histogram.count_int = native.count;
 	whole->histogram.sum = point->value;
-	whole->histogram.schema = CUSTOM_BUCKETS;
-	whole->histogram.positive_spans = whole->spans;
-	whole->histogram.n_positive_spans = 1;
-	whole->histogram.positive_deltas = whole->deltas;
-	whole->histogram.custom_values = whole->bounds;
+	whole->histogram.schema = NATIVE_SCHEMA;
+	whole->histogram.zero_threshold = native.zero_threshold;
+	whole->histogram.zero_count_int = native.zero_count;
 	whole->histogram.timestamp = ms_of(page->real_ns);
-	whole->histogram.start_timestamp = ms_of(point->created_real_ns);
 	whole->list[0] = &whole->histogram;
 	return whole;
 }
@@ -211,6 +197,22 @@ static void free_metadata(Rw__WriteRequest *request)
 	free(request->metadata);
 }
 
+static int set_value_1(const struct remote_write_page *page, const struct point *point, struct series *series)
+{
+	if (!point->histogram) {
+		set_sample(series, point, page->real_ns);
+		series->one.samples = series->samples;
+		series->one.n_samples = 1;
+		return 0;
+	}
+	series->whole = make_whole(page, point);
+	if (!series->whole)
+		return -ENOMEM;
+	series->one.histograms = series->whole->list;
+	series->one.n_histograms = 1;
+	return 0;
+}
+
 int remote_write_pack_1(const struct remote_write_page *page, uint32_t first, uint32_t n, bool metadata,
 			struct batch *ret_batch)
 {
@@ -228,12 +230,10 @@ int remote_write_pack_1(const struct remote_write_page *page, uint32_t first, ui
 		Rw__TimeSeries *one = &series[i].one;
 
 		rw__time_series__init(one);
-		set_sample(&series[i], point, page->real_ns);
 		one->labels = label_list + at;
 		one->n_labels = add_labels(page->points, point, labels + at, label_list + at);
 		at += one->n_labels;
-		one->samples = series[i].samples;
-		one->n_samples = 1;
+		r = set_value_1(page, point, &series[i]);
 		list[i] = one;
 	}
 	if (r == 0 && metadata && page->samples)
@@ -327,6 +327,7 @@ static int set_series_2(const struct remote_write_page *page, struct symbols *sy
 	series->whole = make_whole(page, point);
 	if (!series->whole)
 		return -ENOMEM;
+	series->whole->histogram.start_timestamp = ms_of(point->created_real_ns);
 	two->histograms = series->whole->list;
 	two->n_histograms = 1;
 	return 0;
@@ -406,6 +407,8 @@ static int pack_converted(const Rw__Request *request, const struct batch *batch,
 		}
 		for (size_t k = 0; k < two->n_samples; k++)
 			two->samples[k]->start_timestamp = 0;
+		for (size_t k = 0; k < two->n_histograms; k++)
+			two->histograms[k]->start_timestamp = 0;
 		series[i].samples = two->samples;
 		series[i].n_samples = two->n_samples;
 		series[i].histograms = two->histograms;

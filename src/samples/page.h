@@ -19,7 +19,8 @@
 #include <stdint.h>
 
 enum { PAGE_SERIES_SETS = 6, PAGE_BYTES_MAX = 32 << 20 };
-#define PAGE_MAGIC "gspage1"
+#define PAGE_FIRST_MAX 64 /* of struct page_histogram; -64 at least */
+#define PAGE_MAGIC "gspage2"
 
 enum page_type { PAGE_GAUGE, PAGE_COUNTER, PAGE_INFO, PAGE_UNKNOWN, PAGE_HISTOGRAM, PAGE_TYPES };
 
@@ -37,11 +38,15 @@ struct page_series {
 	uint32_t estimated; /* 0 or 1 */
 };
 
-/* Values up to each bound: counts are cumulative, the last one is of all. */
+/*
+ * Durations: @all numbers of values up to 4^first, 4^(first + 1) ... seconds, cumulative; the last is of all
+ * values. /metrics has buckets of the first @n bounds, and one without.
+ */
 struct page_histogram {
-	uint32_t n; /* bounds */
-	uint32_t bounds; /* first of them */
-	uint32_t counts; /* first of n + 1 */
+	uint32_t n, all; /* all > n */
+	int32_t first;
+	uint32_t bounds; /* first of n */
+	uint32_t counts; /* first of all */
 	uint32_t reserved;
 };
 

@@ -70,8 +70,9 @@ static bool histograms_are_whole(const struct samples *s)
 	for (uint32_t i = 0; i < s->n[PAGE_HISTOGRAMS]; i++) {
 		const struct page_histogram *h = &s->histograms[i];
 
-		if (h->n == UINT32_MAX || !lies_within(h->bounds, h->n, s->n[PAGE_BOUNDS]) ||
-		    !lies_within(h->counts, h->n + 1, s->n[PAGE_COUNTS]))
+		if (h->n >= h->all || h->first < -PAGE_FIRST_MAX || h->first > PAGE_FIRST_MAX ||
+		    !lies_within(h->bounds, h->n, s->n[PAGE_BOUNDS]) ||
+		    !lies_within(h->counts, h->all, s->n[PAGE_COUNTS]))
 			return false;
 	}
 	return true;

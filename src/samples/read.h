@@ -22,6 +22,12 @@ struct samples {
  */
 int samples_read(const void *data, size_t n, struct samples *ret_samples);
 
+/* How many values a histogram has. */
+static inline uint64_t samples_count(const struct samples *samples, const struct page_histogram *histogram)
+{
+	return samples->counts[histogram->counts + histogram->all - 1];
+}
+
 static inline const char *samples_text(const struct samples *samples, uint32_t text)
 {
 	return samples->texts + text;

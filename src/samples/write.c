@@ -55,14 +55,14 @@ uint32_t samples_add_set(struct samples_writer *writer, const struct page_label 
 	return append_to(writer, PAGE_SETS, &set, sizeof(set), 1) + 1;
 }
 
-uint32_t samples_add_histogram(struct samples_writer *writer, const struct page_bound *bounds, uint32_t n,
-			       const uint64_t *counts)
+uint32_t samples_add_histogram(struct samples_writer *writer, const struct page_histogram *histogram,
+			       const struct page_bound *bounds, const uint64_t *counts)
 {
-	struct page_histogram histogram = { .n = n };
+	struct page_histogram added = *histogram;
 
-	histogram.bounds = append_to(writer, PAGE_BOUNDS, bounds, sizeof(*bounds), n);
-	histogram.counts = append_to(writer, PAGE_COUNTS, counts, sizeof(*counts), n + 1);
-	return append_to(writer, PAGE_HISTOGRAMS, &histogram, sizeof(histogram), 1) + 1;
+	added.bounds = append_to(writer, PAGE_BOUNDS, bounds, sizeof(*bounds), added.n);
+	added.counts = append_to(writer, PAGE_COUNTS, counts, sizeof(*counts), added.all);
+	return append_to(writer, PAGE_HISTOGRAMS, &added, sizeof(added), 1) + 1;
 }
 
 void samples_add_family(struct samples_writer *writer, const struct page_family *family)

@@ -20,9 +20,9 @@ void samples_writer_done(struct samples_writer *writer);
 uint32_t samples_add_text(struct samples_writer *writer, const char *text);
 /* A set of labels, to be named by series: from 1; 0: there is no memory. */
 uint32_t samples_add_set(struct samples_writer *writer, const struct page_label *labels, uint32_t n);
-/* From 1. @counts: as in struct page_histogram, one more than @n. */
-uint32_t samples_add_histogram(struct samples_writer *writer, const struct page_bound *bounds, uint32_t n,
-			       const uint64_t *counts);
+/* From 1. Of @histogram the numbers n, all and first are the caller's. */
+uint32_t samples_add_histogram(struct samples_writer *writer, const struct page_histogram *histogram,
+			       const struct page_bound *bounds, const uint64_t *counts);
 /* Begins a family; its first and n are the writer's. */
 void samples_add_family(struct samples_writer *writer, const struct page_family *family);
 void samples_add_series(struct samples_writer *writer, const struct page_series *series);

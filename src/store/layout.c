@@ -336,7 +336,7 @@ static const struct column call_columns[] = {
 	ONE(traced_call, p99_ns, REAL),
 	ONE(traced_call, errors_first, UINT),
 	ONE(traced_call, errors_n, UINT),
-	MANY(traced_call, le, le[0], UINT),
+	MANY(traced_call, within, within[0], UINT),
 	ONE(traced_call, has_series, UINT),
 };
 
@@ -352,7 +352,7 @@ static const struct column total_columns[] = {
 	MANY(traced_total, p, p[0], PRESENCE, METRICS(traced_metrics)),
 	MANY(traced_total, other, other[0], REAL, METRICS(traced_metrics)),
 	ONE(traced_total, gaps.count, UINT),
-	MANY(traced_total, gaps.le, gaps.le[0], UINT),
+	MANY(traced_total, gaps.within, gaps.within[0], UINT),
 	ONE(traced_total, gaps.seconds, REAL),
 	ONE(traced_total, kernels.launches, UINT),
 	ONE(traced_total, kernels.threads, UINT),

@@ -209,12 +209,10 @@ void trace_engine_forget_stacks(struct trace_engine *engine);
 /* Probes a file before @pid maps it, and counts it as mapped. 0 also when it is not a target. */
 int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const char *path);
 
-/* The @q-quantile (0..1) of the latency in ns, within 12.5 %; 0 without calls. */
+/* The @q-quantile (0..1) of the latency in ns, within 12.5 % up to 4096 s; 0 without calls. */
 double trace_sum_quantile(const struct trace_sum *sum, double q);
 /* Adds errors. Those beyond TRACE_CODES_MAX codes share one row, INT32_MIN. */
 void trace_sum_add_code(struct trace_sum *sum, int32_t code, uint64_t count);
-/*
- * Number of calls of at most @bound_ns. The bucket with the bound counts if the bound is at or above its
- * middle.
- */
-uint64_t trace_sum_below(const struct trace_sum *sum, uint64_t bound_ns);
+/* Number of calls whose duration is known, and how many took no longer than each of traced_le, exactly. */
+uint64_t trace_sum_timed(const struct trace_sum *sum);
+void trace_sum_within(const struct trace_sum *sum, uint64_t ret_within[static TRACE_BOUNDS]);

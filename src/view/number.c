@@ -79,6 +79,13 @@ void number_add(struct strbuf *out, double v)
 	strbuf_adds(out, text);
 }
 
+void number_add_bound(struct strbuf *out, double v)
+{
+	number_add(out, v);
+	if (number_is_integer(v))
+		strbuf_adds(out, ".0");
+}
+
 double number_rounded(double v)
 {
 	struct strbuf text;

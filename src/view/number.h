@@ -19,6 +19,9 @@ bool number_is_integer(double v);
 /* Writes "NaN", "+Inf" and "-Inf" for those values. Assumes LC_NUMERIC is "C". */
 void number_add(struct strbuf *out, double v);
 
+/* The label le of a bucket: as the exposition formats and Prometheus have it, "1.0" of a whole number. */
+void number_add_bound(struct strbuf *out, double v);
+
 /*
  * The value that results from reading number_add()'s text: printed with NUMBER_DIGITS digits it gives the
  * same text.

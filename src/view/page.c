@@ -261,9 +261,9 @@ static void add_histogram(struct page *page, const struct series *series)
 	page->suffix = "_bucket";
 	for (unsigned i = 0; i <= h->n; i++) {
 		strbuf_reset(&bound);
-		number_add(&bound, i < h->n ? h->bounds[i] : INFINITY);
+		number_add_bound(&bound, i < h->n ? h->bounds[i] : INFINITY);
 		add_sample_start(page, series->sets, SERIES_SETS, &(struct label){ "le", bound.data });
-		add_value(page, (double)(i < h->n ? h->below[i] : h->count));
+		add_value(page, (double)(i < h->n ? h->within[i] : h->count));
 	}
 	page->suffix = "_sum";
 	add_sample_start(page, series->sets, SERIES_SETS, NULL);

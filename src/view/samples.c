@@ -105,19 +105,17 @@ static bool family_begins(void *userdata, const struct family *family)
 
 static uint32_t write_histogram(struct sink *sink, const struct histogram *h)
 {
-	struct page_bound bounds[h->n + 1];
-	uint64_t counts[h->n + 1];
+	const struct page_histogram written = { .n = h->n, .all = h->all, .first = h->first };
+	struct page_bound bounds[h->n];
 
 	for (unsigned i = 0; i < h->n; i++) {
 		strbuf_reset(&sink->text);
-		number_add(&sink->text, h->bounds[i]);
+		number_add_bound(&sink->text, h->bounds[i]);
 		bounds[i] = (struct page_bound){ .value = h->bounds[i],
 						 .text = samples_add_text(&sink->writer, sink->text.data) };
 		sink->writer.failed |= sink->text.failed;
 	}
-	memcpy(counts, h->below, h->n * sizeof(*counts));
-	counts[h->n] = h->count;
-	return samples_add_histogram(&sink->writer, bounds, h->n, counts);
+	return samples_add_histogram(&sink->writer, &written, bounds, h->within);
 }
 
 static void series_comes(void *userdata, const struct series *series)

@@ -32,8 +32,9 @@ unsigned metrics_negotiate(const char *accept);
 int view_prometheus(const struct snapshot *snapshot, enum exposition format, const char *families,
 		    struct strbuf *out);
 
-/* The same in protobuf. */
-int view_metrics_protobuf(const struct snapshot *snapshot, const char *families, struct strbuf *out);
+/* The same in protobuf. @native: histograms are also native ones. */
+int view_metrics_protobuf(const struct snapshot *snapshot, const char *families, bool native,
+			  struct strbuf *out);
 
 /*
  * The same as a page of samples (samples/page.h) in a file in memory: a descriptor, the caller's, and its

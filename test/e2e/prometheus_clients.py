@@ -15,10 +15,12 @@ import threading
 import time
 import urllib.parse
 
-from lib import metrics_protobuf
+from lib import metrics_protobuf, traced
 from lib.e2e import BUILD, SOURCE, Agent, equal, run, samples, wait_for
 from lib.prometheus import Golden, Prometheus, free_port, tool
 
+NATIVE = ("--enable-feature=native-histograms",)
+DURATIONS = ("gpusonde_cuda_call_duration_seconds", "gpusonde_nccl_call_duration_seconds", "gpusonde_gpu_cuda_launch_gap_seconds", "gpusonde_probe_call_duration_seconds")
 PAGES = ["/metrics", "/metrics/dcgm", "/metrics/dcgm?names=4.9"]
 
 
@@ -103,7 +105,7 @@ def test_prometheus_takes_protobuf():
         reply = agent.get("/metrics", Accept=f"{metrics_protobuf.ACCEPT};q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1")
         equal(reply.type, metrics_protobuf.TYPE)
         job = [{"job_name": "a", "static_configs": [{"targets": [f"127.0.0.1:{agent.port()}"]}]}]
-        with Prometheus(job, flags=("--enable-feature=native-histograms",)) as native, Prometheus(job) as plain:
+        with Prometheus(job, flags=NATIVE) as native, Prometheus(job) as plain:
             wait_for(lambda: native.query("sum_over_time(up[1m]) >= 3") and plain.query("sum_over_time(up[1m]) >= 3"), "three scrapes",
                      otherwise=lambda: [(t["health"], t["lastError"]) for t in native.targets()])
             wait_for(lambda: series(native) == series(plain), "the same series", otherwise=lambda: sorted(series(native) ^ series(plain))[:5])
@@ -130,14 +132,15 @@ class Traced(http.server.BaseHTTPRequestHandler):
 
 def test_buckets_are_read_back_from_protobuf():
     """Every sample of the page's text, in Prometheus, with the same labels, bounds as well."""
-    page = subprocess.run([f"{BUILD}/test/golden/golden_render", "traced", "protobuf"], capture_output=True, check=True).stdout
+    page = subprocess.run([f"{BUILD}/test/golden/golden_render", "traced", "protobuf-classic"], capture_output=True, check=True).stdout
+    equal(set(metrics_protobuf.natives(page).values()), {None})
     text = subprocess.run([f"{BUILD}/test/golden/golden_render", "traced", "prometheus"], capture_output=True, check=True, text=True).stdout
     wanted = {(name, frozenset((k, v) for k, v in labels if v != "")): value for (name, labels), value in metrics_protobuf.text_samples(text).items()}
     assert [key for key in wanted if key[0].endswith("_bucket")]
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Page", (Traced,), {"page": page})) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         job = [{"job_name": "a", "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{server.server_port}"]}]}]
-        with Prometheus(job, flags=("--enable-feature=native-histograms",)) as prometheus:
+        with Prometheus(job, flags=NATIVE) as prometheus:
             def stored():
                 found = {}
                 for labels, value in prometheus.query('{__name__=~"gpusonde_.+"}'):
@@ -153,6 +156,79 @@ def test_buckets_are_read_back_from_protobuf():
             bounds = {labels["le"] for labels, _ in prometheus.query('{__name__=~"gpusonde_.+_bucket"}')}
             assert bounds <= set(re.findall(r'le="([^"]+)"', text)), bounds
         server.shutdown()
+
+
+def by_labels(found):
+    return {frozenset((k, v) for k, v in labels.items() if k not in ("__name__", "job", "instance")): value for labels, value in found}
+
+
+def compare_native(prometheus, name):
+    """Number, sum and quantiles of native histograms are those of the classic ones, whose buckets they have."""
+    def both(native, classic):
+        return by_labels(prometheus.query(native.format(f'{name}{{job="native"}}'))), by_labels(prometheus.query(classic.format(name, 'job="classic"')))
+    counts, of_buckets = both("histogram_count({})", "{}_count{{{}}}")
+    equal(counts, of_buckets, name)
+    assert counts, name
+    sums, as_text = both("histogram_sum({})", "{}_sum{{{}}}")
+    equal(set(sums), set(as_text), name)
+    # Text has 15 digits.
+    assert all(abs(value - as_text[labels]) <= 1e-14 * value for labels, value in sums.items()), (sums, as_text)
+    for q in (0.01, 0.3, 0.5, 0.9, 0.99):
+        native, classic = both(f"histogram_quantile({q}, {{}})", f"histogram_quantile({q}, {{}}_bucket{{{{{{}}}}}})")
+        equal(set(native), set(classic), name)
+        for labels, value in native.items():
+            # Beyond its last bound a classic one says no more than that.
+            assert abs(value - classic[labels]) <= 1e-9 * value or (classic[labels] == 16 and value > 16), (name, q, labels, value, classic[labels])
+    return counts
+
+
+def test_native_histograms_are_the_buckets():
+    """In Prometheus, of the golden page: one job asks for protobuf, the other reads text."""
+    page = subprocess.run([f"{BUILD}/test/golden/golden_render", "traced", "protobuf"], capture_output=True, check=True).stdout
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Page", (Traced,), {"page": page})) as native, \
+            http.server.ThreadingHTTPServer(("127.0.0.1", 0), Golden) as classic:
+        for server in (native, classic):
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        jobs_ = [{"job_name": "native", "static_configs": [{"targets": [f"127.0.0.1:{native.server_port}"]}]},
+                 {"job_name": "classic", "metrics_path": "/openmetrics", "static_configs": [{"targets": [f"127.0.0.1:{classic.server_port}"]}]}]
+        with Prometheus(jobs_, flags=NATIVE) as prometheus:
+            wait_for(lambda: len(prometheus.query("sum_over_time(up[1m]) >= 1")) == 2, "a scrape of each",
+                     otherwise=lambda: [(t["labels"]["job"], t["health"], t["lastError"]) for t in prometheus.targets()])
+            for name in DURATIONS:
+                compare_native(prometheus, name)
+            # A time between launches of 100 s, which the buckets only say to be longer than 16.
+            longest = prometheus.query('histogram_quantile(1, gpusonde_gpu_cuda_launch_gap_seconds{job="native"})')
+            assert longest and all(64 < value <= 256 for _, value in longest), longest
+        native.shutdown()
+        classic.shutdown()
+
+
+def test_native_histograms_of_traced_calls():
+    """What the agent counted is what Prometheus has, both ways; from before 2.45 on it keeps the buckets only where the agent sends no native ones."""
+    traced.tracing()
+    script = "api driver; init; repeat 300; launch; end; sync; alloc 4096; free all; pause"
+    for option, names in (("yes", {"gpusonde_cuda_call_duration_seconds"}), ("no", set())):
+        with Agent("--trace-enabled", "yes", "--http-native-histograms", option) as agent, text_only(agent) as text_port, traced.Workload(agent, script) as workload:
+            traced.begun(agent)
+            traced.probed_when_loaded(agent, workload)
+            workload.go_on()
+            workload.ready()
+            traced.all_counted(agent, workload)
+            jobs_ = [{"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]} for job, port in (("native", agent.port()), ("classic", text_port))]
+            with Prometheus(jobs_, flags=NATIVE) as prometheus:
+                wait_for(lambda: len(prometheus.query("sum_over_time(up[1m]) >= 2")) == 2, "two scrapes of each",
+                         otherwise=lambda: [(t["labels"]["job"], t["health"], t["lastError"]) for t in prometheus.targets()])
+                equal({r["metric"]["__name__"] for r in prometheus.result('{__name__="gpusonde_cuda_call_duration_seconds",job="native"}')}, names)
+                if option == "no":
+                    assert prometheus.query('gpusonde_cuda_call_duration_seconds_bucket{job="native"}')
+                    continue
+                wait_for(lambda: not prometheus.query('{__name__=~"gpusonde_cuda_call.*_(count|sum)",job="classic"} != last_over_time({__name__=~"gpusonde_cuda_call.*_(count|sum)",job="classic"}[1m] offset 3s)'),
+                         "calls of others to end")
+                counts = compare_native(prometheus, "gpusonde_cuda_call_duration_seconds")
+                api = {frozenset({("api", c["api"])}): c["count"] for c in traced.trace_of(agent)["calls"] if c["api"].startswith("cu") and c["seconds"] is not None}
+                equal({labels: n for labels, n in counts.items() if labels in api}, {labels: api[labels] for labels in counts if labels in api})
+                assert counts[frozenset({("api", "cuLaunchKernel")})] >= 300, counts
+            workload.end()
 
 
 def test_protobuf_is_one_page_of_a_snapshot():

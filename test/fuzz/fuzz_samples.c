@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "samples/native.h"
 #include "samples/read.h"
 
 enum { LABELS_MAX = 64 };
@@ -13,9 +14,18 @@ static size_t sum; /* so that nothing is left out */
 
 static void read_histogram(const struct samples *s, const struct page_histogram *h)
 {
+	int64_t *deltas = calloc(h->all, sizeof(*deltas));
+	struct native_histogram native;
+
 	for (uint32_t i = 0; i < h->n; i++)
 		sum += strlen(samples_text(s, s->bounds[h->bounds + i].text)) + s->counts[h->counts + i];
-	sum += s->counts[h->counts + h->n];
+	sum += samples_count(s, h);
+	if (!deltas)
+		return;
+	native_histogram_make(s->counts + h->counts, h->all, h->first, &native, deltas);
+	for (uint32_t i = 0; i < native.length; i++)
+		sum += (size_t)deltas[i];
+	free(deltas);
 }
 
 static void read_series(const struct samples *s, const struct page_series *series)

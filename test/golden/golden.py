@@ -186,6 +186,11 @@ def protobuf_agrees(suite, fixture):
     for key, value in expected.items():
         if abs(value - found[key]) > 1e-14 * abs(value) and not value != value != found[key]:
             raise Failure(f"{key}: {found[key]}, in text {value}")
+    for (name, labels), native in metrics_protobuf.natives(run.stdout).items():
+        same(str((native["schema"], native["zero_threshold"], native["sum"])), str((-1, 2 ** -20, found[f"{name}_sum", labels])), f"native {name}")
+        same(str(native["zero_count"] + sum(native["buckets"].values())), str(native["count"]), f"all of native {name}")
+        for bound in (4.0 ** k for k in range(-10, 3)):
+            same(str(metrics_protobuf.within(native, bound)), str(found[f"{name}_bucket", labels | {("le", bound)}]), f"native {name} up to {bound}")
     units = "\n".join(f"# UNIT {name.removesuffix('_total')} {unit}" for name, _, _, unit, _, _ in families if unit)
     same(units, "\n".join(line for line in suite.render(fixture, "openmetrics").splitlines() if line.startswith("# UNIT")), "UNIT")
 

@@ -20,6 +20,11 @@ static int prometheus(const struct snapshot *s, struct strbuf *out)
 	return view_prometheus(s, EXPOSITION_PROMETHEUS, NULL, out);
 }
 
+static int protobuf_classic(const struct snapshot *s, struct strbuf *out)
+{
+	return view_metrics_protobuf(s, NULL, false, out);
+}
+
 static int openmetrics(const struct snapshot *s, struct strbuf *out)
 {
 	return view_prometheus(s, EXPOSITION_OPENMETRICS, NULL, out);
@@ -27,7 +32,7 @@ static int openmetrics(const struct snapshot *s, struct strbuf *out)
 
 static int protobuf(const struct snapshot *s, struct strbuf *out)
 {
-	return view_metrics_protobuf(s, NULL, out);
+	return view_metrics_protobuf(s, NULL, true, out);
 }
 
 static int dcgm(const struct snapshot *s, struct strbuf *out)
@@ -222,6 +227,7 @@ int main(int argc, char **argv)
 	} formats[] = {
 		{ "prometheus", prometheus },
 		{ "protobuf", protobuf },
+		{ "protobuf-classic", protobuf_classic },
 		{ "openmetrics", openmetrics },
 		{ "dcgm", dcgm },
 		{ "dcgm49", dcgm49 },

@@ -34,6 +34,47 @@ def samples_of(name, metric):
     return kind, found + [(f"{name}_sum", labels, number(one[2])), (f"{name}_count", labels, one.get(1, 0))], time_of(one[15]) if 15 in one else None
 
 
+def signed(value):
+    return value >> 1 ^ -(value & 1)
+
+
+def native_of(metric):
+    """(labels, native histogram) of a metric: {"schema", "zero_threshold", "zero_count", "count", "sum", "buckets": {index: count}}; None: it is none."""
+    pairs = {p[1].decode(): p[2].decode() for p in (dict(fields(v)) for n, v in metric if n == 1)}
+    ((_, value),) = [(n, fields(v)) for n, v in metric if n in VALUES]
+    one = dict(value)
+    if 5 not in one:
+        return frozenset(pairs.items()), None
+    deltas, buckets, at, count = [signed(v) for n, v in value if n == 13], {}, 0, 0
+    for span in (dict(fields(v)) for n, v in value if n == 12):
+        at += signed(span.get(1, 0))
+        for _ in range(span.get(2, 0)):
+            count += deltas.pop(0)
+            buckets[at], at = count, at + 1
+    assert not deltas, "more deltas than the spans have buckets"
+    return frozenset(pairs.items()), {"schema": signed(one[5]), "zero_threshold": number(one[6]), "zero_count": one.get(7, 0), "count": one.get(1, 0), "sum": number(one[2]),
+                                      "buckets": buckets}
+
+
+def natives(data):
+    """{(name, labels): native histogram} of all histograms of a page; of those without one None."""
+    found, at = {}, 0
+    while at < len(data):
+        n, at = varint(data, at)
+        message, at = fields(data[at:at + n]), at + n
+        one = dict(message)
+        if TYPES[one[3]] == "histogram":
+            found.update({(one[1].decode(), labels): native for labels, native in (native_of(fields(v)) for number_, v in message if number_ == 4)})
+    return found
+
+
+def within(native, bound):
+    """How many values of a native histogram are up to @bound, one of its own."""
+    assert bound >= native["zero_threshold"], bound
+    base = 2 ** 2 ** -native["schema"]
+    return native["zero_count"] + sum(count for i, count in native["buckets"].items() if base ** i <= bound)
+
+
 def families(data):
     """[(name, help, type, unit, {(sample, labels): value}, {labels: when it began})]"""
     found, at = [], 0

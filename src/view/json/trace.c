@@ -235,11 +235,11 @@ static json_t *json_gaps(struct json_maker *j, const struct traced_gaps *gaps)
 
 	json_put(j, object, "count", json_count(gaps->count));
 	json_put(j, object, "seconds", json_number(gaps->seconds));
-	for (unsigned i = 0; i < TRACED_LE; i++) {
+	for (unsigned i = 0; i < TRACED_LE_SHOWN && gaps->within[TRACED_LE - 1] == gaps->count; i++) {
 		json_t *bucket = json_object();
 
 		json_put(j, bucket, "le", json_number(traced_le[i]));
-		json_put(j, bucket, "count", json_count(gaps->le[i]));
+		json_put(j, bucket, "count", json_count(gaps->within[i]));
 		json_push(j, buckets, bucket);
 	}
 	json_put(j, object, "buckets", buckets);

@@ -4,8 +4,7 @@
  * has when counters began, which the text formats of ours do not say. Numbers of fields are those of
  * Prometheus' client_model.
  *
- * Histograms have the buckets that they have everywhere: bounds are powers of four of a microsecond. Those of
- * the format's native histograms are powers of two of a second, among which no bucket of ours can be divided.
+ * Histograms have the buckets that they have everywhere, and may be native ones beside (samples/native.h).
  */
 #include <endian.h>
 #include <errno.h>
@@ -14,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/glob.h"
+#include "samples/native.h"
 #include "view/page.h"
 #include "view/view.h"
 #include "view/walk/walk.h"
@@ -40,9 +40,15 @@ enum {
 	FIELD_HISTOGRAM_COUNT = 1,
 	FIELD_HISTOGRAM_SUM = 2,
 	FIELD_HISTOGRAM_BUCKET = 3,
+	FIELD_HISTOGRAM_SCHEMA = 5,
+	FIELD_HISTOGRAM_ZERO_THRESHOLD = 6,
+	FIELD_HISTOGRAM_ZERO_COUNT = 7,
+	FIELD_HISTOGRAM_POSITIVE_SPAN = 12,
+	FIELD_HISTOGRAM_POSITIVE_DELTA = 13,
 	FIELD_HISTOGRAM_CREATED = 15
 };
 enum { FIELD_BUCKET_COUNT = 1, FIELD_BUCKET_BOUND = 2 };
+enum { FIELD_SPAN_OFFSET = 1, FIELD_SPAN_LENGTH = 2 };
 enum { FIELD_TIMESTAMP_SECONDS = 1, FIELD_TIMESTAMP_NANOS = 2 };
 
 static const struct {
@@ -57,6 +63,7 @@ static const struct {
 struct protobuf_page {
 	struct strbuf *out;
 	const char *families; /* glob_list_has() */
+	bool native;
 	struct family family;
 	struct set_texts sets;
 	struct strbuf metrics; /* of this family: fields FIELD_FAMILY_METRIC */
@@ -86,6 +93,12 @@ static void add_number_field(struct strbuf *out, unsigned field, uint64_t value)
 {
 	add_tag(out, field, WIRE_VARINT);
 	add_varint(out, value);
+}
+
+/* Of type sint32 or sint64. */
+static void add_signed_field(struct strbuf *out, unsigned field, int64_t value)
+{
+	add_number_field(out, field, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
 }
 
 static void add_double_field(struct strbuf *out, unsigned field, double value)
@@ -137,6 +150,25 @@ static void add_created(struct protobuf_page *page, unsigned field, int64_t real
 	add_bytes_field(&page->part, field, page->piece.data, page->piece.len);
 }
 
+static void add_native(struct protobuf_page *page, const struct histogram *h)
+{
+	struct native_histogram native;
+	int64_t deltas[h->all];
+
+	native_histogram_make(h->within, h->all, h->first, &native, deltas);
+	add_signed_field(&page->part, FIELD_HISTOGRAM_SCHEMA, NATIVE_SCHEMA);
+	add_double_field(&page->part, FIELD_HISTOGRAM_ZERO_THRESHOLD, native.zero_threshold);
+	add_number_field(&page->part, FIELD_HISTOGRAM_ZERO_COUNT, native.zero_count);
+	if (native.length == 0)
+		return;
+	strbuf_reset(&page->piece);
+	add_signed_field(&page->piece, FIELD_SPAN_OFFSET, native.offset);
+	add_number_field(&page->piece, FIELD_SPAN_LENGTH, native.length);
+	add_bytes_field(&page->part, FIELD_HISTOGRAM_POSITIVE_SPAN, page->piece.data, page->piece.len);
+	for (uint32_t i = 0; i < native.length; i++)
+		add_signed_field(&page->part, FIELD_HISTOGRAM_POSITIVE_DELTA, deltas[i]);
+}
+
 /* The last bucket, of all, is the count's. */
 static void set_histogram_part(struct protobuf_page *page, const struct series *series)
 {
@@ -146,10 +178,12 @@ static void set_histogram_part(struct protobuf_page *page, const struct series *
 	add_double_field(&page->part, FIELD_HISTOGRAM_SUM, h->sum);
 	for (unsigned i = 0; i < h->n; i++) {
 		strbuf_reset(&page->piece);
-		add_number_field(&page->piece, FIELD_BUCKET_COUNT, h->below[i]);
+		add_number_field(&page->piece, FIELD_BUCKET_COUNT, h->within[i]);
 		add_double_field(&page->piece, FIELD_BUCKET_BOUND, h->bounds[i]);
 		add_bytes_field(&page->part, FIELD_HISTOGRAM_BUCKET, page->piece.data, page->piece.len);
 	}
+	if (page->native)
+		add_native(page, h);
 	add_created(page, FIELD_HISTOGRAM_CREATED, series->created_real_ns);
 }
 
@@ -214,9 +248,10 @@ static bool begin_protobuf_family(void *userdata, const struct family *family)
 	return !page->families || glob_list_has(page->families, name);
 }
 
-int view_metrics_protobuf(const struct snapshot *snapshot, const char *families, struct strbuf *out)
+int view_metrics_protobuf(const struct snapshot *snapshot, const char *families, bool native,
+			  struct strbuf *out)
 {
-	struct protobuf_page page = { .out = out, .families = families };
+	struct protobuf_page page = { .out = out, .families = families, .native = native };
 	struct strbuf *rooms[] = { &page.metrics, &page.metric, &page.part, &page.piece, &page.text };
 	const struct walk_sink sink = { begin_protobuf_family, take_protobuf_series, &page };
 	bool failed = false;

@@ -69,21 +69,25 @@ static void walk_failed_calls(const struct call_walk *cw, const char *family)
 						.entity = UINT32_MAX });
 }
 
-void walk_call_durations(struct walk *walk, const struct label_set *set, const struct traced_call *call)
+void walk_durations(struct walk *walk, const struct label_set *set, const uint64_t within[static TRACED_LE],
+		    double seconds)
 {
-	uint64_t below[TRACED_LE], least = 0;
-	const struct histogram histogram = { .bounds = traced_le,
-					     .below = below,
-					     .n = TRACED_LE,
-					     .count = call->timed,
-					     .sum = call->seconds };
+	uint64_t cumulative[TRACED_LE], least = 0;
+	struct histogram histogram = { .bounds = traced_le,
+				       .first = TRACED_LE_FIRST,
+				       .within = cumulative,
+				       .all = TRACED_LE,
+				       .n = TRACED_LE_SHOWN,
+				       .sum = seconds };
 
 	for (unsigned k = 0; k < TRACED_LE; k++)
-		below[k] = least = MAX(least, MIN(call->le[k], call->timed));
-	walk_series(walk, &(struct series){ .sets = { set },
-					    .histogram = &histogram,
-					    .presence = PRESENCE_PRESENT,
-					    .entity = UINT32_MAX });
+		cumulative[k] = least = MAX(least, MIN(within[k], within[TRACED_LE - 1]));
+	histogram.count = least;
+	if (least > 0)
+		walk_series(walk, &(struct series){ .sets = { set },
+						    .histogram = &histogram,
+						    .presence = PRESENCE_PRESENT,
+						    .entity = UINT32_MAX });
 }
 
 static bool call_walk_init(struct call_walk *cw, struct walk *walk, const char *layer)
@@ -134,8 +138,8 @@ static void walk_layer(struct walk *walk, const struct call_families *names)
 			      "Time from entry to return of traced calls whose return was traced, not of the "
 			      "work that they start."))
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)
-			if (calls[i].timed > 0 && cw.sets[i])
-				walk_call_durations(walk, cw.sets[i], &calls[i]);
+			if (cw.sets[i])
+				walk_durations(walk, cw.sets[i], calls[i].within, calls[i].seconds);
 }
 
 void walk_calls(struct walk *walk)

@@ -124,10 +124,11 @@ void walk_agent(struct walk *walk);
 void walk_call_value(struct walk *walk, const struct label_set *call, const struct label_set *more,
 		     double value);
 /*
- * Durations of the calls whose return was traced. The buckets may have been read while counting continued;
- * they are cumulative anyway.
+ * A series of durations. @within: of struct traced_call; made cumulative where that of a recording is not. No
+ * series if it is not known, as in a recording of another version with other bounds.
  */
-void walk_call_durations(struct walk *walk, const struct label_set *set, const struct traced_call *call);
+void walk_durations(struct walk *walk, const struct label_set *set, const uint64_t within[static TRACED_LE],
+		    double seconds);
 
 /* traced.c, for other parts that show traced processes. */
 /*

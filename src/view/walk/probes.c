@@ -22,7 +22,7 @@ static void add_other(struct traced_call *others, const struct traced_call *call
 	others->errors += call->errors;
 	others->seconds += call->seconds;
 	for (unsigned k = 0; k < TRACED_LE; k++)
-		others->le[k] += call->le[k];
+		others->within[k] += call->within[k];
 }
 
 static void add_call(struct probe_walk *pw, const struct traced_call *call, const char *library,
@@ -89,8 +89,7 @@ void walk_probes(struct walk *walk)
 	if (walk_family_named(walk, "probe_call_duration_seconds", FAMILY_HISTOGRAM, UNIT_SECONDS,
 			      "Time from entry to return of such functions with returns."))
 		for (uint32_t i = 0; i < pw.n; i++)
-			if (pw.calls[i]->timed > 0)
-				walk_call_durations(walk, pw.sets[i], pw.calls[i]);
+			walk_durations(walk, pw.sets[i], pw.calls[i]->within, pw.calls[i]->seconds);
 	if (walk_family_named(walk, "probe_argument_values", FAMILY_UNKNOWN, UNIT_NONE,
 			      "Arguments of such functions that were seen, of those that are numbers."))
 		for (uint32_t i = 0; i < pw.n; i++)

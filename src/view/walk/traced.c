@@ -448,17 +448,9 @@ static void walk_gaps(struct traced_walk *tw)
 		return;
 	for (uint32_t i = 0; i < tw->view->totals_n; i++) {
 		const struct traced_gaps *gaps = &tw->view->totals[i].gaps;
-		const struct histogram histogram = { .bounds = traced_le,
-						     .below = gaps->le,
-						     .n = TRACED_LE,
-						     .count = gaps->count,
-						     .sum = gaps->seconds };
 
-		if (tw->totals.shown[i] && gaps->count > 0)
-			walk_series(tw->walk, &(struct series){ .sets = { tw->totals.sets[i] },
-								.histogram = &histogram,
-								.presence = PRESENCE_PRESENT,
-								.entity = UINT32_MAX });
+		if (tw->totals.shown[i])
+			walk_durations(tw->walk, tw->totals.sets[i], gaps->within, gaps->seconds);
 	}
 }
 

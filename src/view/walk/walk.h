@@ -69,12 +69,14 @@ struct label_set {
 	const struct label *labels;
 };
 
-/* A histogram of durations. */
+/* A histogram of durations: bounds are powers of four of a second, and no value is beyond the last. */
 struct histogram {
-	const double *bounds; /* upper bounds of the buckets, ascending; after the last comes infinity */
-	const uint64_t *below; /* number of values up to the bound: cumulative */
-	unsigned n; /* number of bounds */
-	uint64_t count;
+	const double *bounds; /* upper bounds of the buckets, ascending */
+	int first; /* the first bound is 4 to this power, the next ones to the next */
+	const uint64_t *within; /* number of values up to the bound: cumulative */
+	unsigned all; /* number of bounds */
+	unsigned n; /* the first of them, which are buckets of pages; after the last comes infinity */
+	uint64_t count; /* the last of @within */
 	double sum;
 };
 

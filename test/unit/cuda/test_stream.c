@@ -440,13 +440,15 @@ static void times_between_launches(void **state)
 	gaps = &device_total(s, UUID0)->gaps;
 	assert_int_equal(gaps->count, ARRAY_SIZE(gaps_us));
 	assert_near(gaps->seconds, 30.001012, 1e-9);
-	/* up to 1, 4, 16 us ...; longer than all */
-	assert_int_equal(gaps->le[0], 1);
-	assert_int_equal(gaps->le[1], 3);
-	assert_int_equal(gaps->le[2], 4);
-	assert_int_equal(gaps->le[4], 4);
-	assert_int_equal(gaps->le[5], 5);
-	assert_int_equal(gaps->le[TRACED_LE - 1], 5);
+	/* up to 0.95, 3.8, 15.3 us ... */
+	assert_int_equal(gaps->within[0], 0);
+	assert_int_equal(gaps->within[1], 2);
+	assert_int_equal(gaps->within[2], 4);
+	assert_int_equal(gaps->within[5], 4);
+	assert_int_equal(gaps->within[6], 5); /* 1 ms: 3.9 ms, not 0.98 */
+	assert_int_equal(gaps->within[TRACED_LE_SHOWN - 1], 5);
+	assert_int_equal(gaps->within[TRACED_LE_SHOWN], 6); /* 30 s */
+	assert_int_equal(gaps->within[TRACED_LE - 1], 6);
 }
 
 /* Why streams end is counted, and how many there are. */

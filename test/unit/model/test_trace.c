@@ -77,10 +77,14 @@ static void kernels_are_held_as_long_as_the_view(_unused_ void **state)
 
 static void bounds_are_powers_of_four(_unused_ void **state)
 {
-	double bound = 1e-6;
+	double bound = 1;
 
+	for (int k = 0; k > TRACED_LE_FIRST; k--)
+		bound /= 4;
 	for (unsigned i = 0; i < TRACED_LE; i++, bound *= 4)
-		assert_near(traced_le[i], bound, bound * 1e-12);
+		assert_true(traced_le[i] == bound);
+	assert_true(traced_le[TRACED_LE_SHOWN - 1] == 16);
+	assert_true(traced_le[TRACED_LE - 1] * 1e9 > (double)UINT64_MAX);
 }
 
 static void bits_have_names(_unused_ void **state)

@@ -52,14 +52,18 @@ static void add_series(struct samples_writer *w, const char *uuid, double number
 
 static void add_durations(struct samples_writer *w, uint64_t more)
 {
-	const struct page_bound bounds[] = { { .value = 1e-6, .text = samples_add_text(w, "1e-06") },
-					     { .value = 0.5, .text = samples_add_text(w, "0.5") } };
-	const uint64_t counts[] = { 2, 3 + more, 7 + more };
+	const struct page_bound bounds[] = { { .value = 0.25, .text = samples_add_text(w, "0.25") },
+					     { .value = 1, .text = samples_add_text(w, "1") } };
+	/* the last ones are beyond the bounds that are told */
+	const uint64_t counts[] = { 2, 3 + more, 4 + more, 7 + more };
 	struct page_series series = { .value = 7.5 + (double)more };
 
 	samples_add_family(w, &(struct page_family){ .name = samples_add_text(w, "gpusonde_d_seconds"),
 						     .type = PAGE_HISTOGRAM });
-	series.histogram = samples_add_histogram(w, bounds, ARRAY_SIZE(bounds), counts);
+	series.histogram = samples_add_histogram(
+		w,
+		&(struct page_histogram){ .n = ARRAY_SIZE(bounds), .all = ARRAY_SIZE(counts), .first = -1 },
+		bounds, counts);
 	samples_add_series(w, &series);
 }
 
@@ -143,7 +147,8 @@ static void a_sum_of_nothing_is_told(_unused_ void **state)
 	samples_writer_init(&w);
 	samples_add_family(&w, &(struct page_family){ .name = samples_add_text(&w, "h_seconds"),
 						      .type = PAGE_HISTOGRAM });
-	series.histogram = samples_add_histogram(&w, &bound, 1, (const uint64_t[]){ 0, 0 });
+	series.histogram = samples_add_histogram(&w, &(struct page_histogram){ .n = 1, .all = 2 }, &bound,
+						 (const uint64_t[]){ 0, 0 });
 	samples_add_series(&w, &series);
 	assert_int_equal(make(&w, 10), 0);
 	point = sent(0)->metrics[0]->histogram->data_points[0];
@@ -263,7 +268,8 @@ static void send_histograms(int64_t real_s, uint32_t bounds_n)
 	samples_writer_init(&w);
 	samples_add_family(&w, &(struct page_family){ .name = samples_add_text(&w, "h_seconds"),
 						      .type = PAGE_HISTOGRAM });
-	series.histogram = samples_add_histogram(&w, bounds, bounds_n, counts);
+	series.histogram = samples_add_histogram(
+		&w, &(struct page_histogram){ .n = bounds_n, .all = bounds_n + 1 }, bounds, counts);
 	for (unsigned i = 0; i < 3; i++)
 		samples_add_series(&w, &series);
 	assert_int_equal(make(&w, real_s), 0);

@@ -53,14 +53,17 @@ static void add_series(struct samples_writer *w, const char *name, const char *v
 
 static void add_durations(struct samples_writer *w)
 {
-	const struct page_bound bounds[] = { { .value = 1e-6, .text = samples_add_text(w, "1e-06") },
-					     { .value = 0.5, .text = samples_add_text(w, "0.5") } };
-	static const uint64_t counts[] = { 2, 3, 7 };
+	const struct page_bound bounds[] = { { .value = 0.25, .text = samples_add_text(w, "0.25") },
+					     { .value = 1, .text = samples_add_text(w, "1") } };
+	static const uint64_t counts[] = { 2, 3, 3, 7 };
 	struct page_series series = { .value = 7.5 };
 
 	samples_add_family(w, &(struct page_family){ .name = samples_add_text(w, "d_seconds"),
 						     .type = PAGE_HISTOGRAM });
-	series.histogram = samples_add_histogram(w, bounds, ARRAY_SIZE(bounds), counts);
+	series.histogram = samples_add_histogram(
+		w,
+		&(struct page_histogram){ .n = ARRAY_SIZE(bounds), .all = ARRAY_SIZE(counts), .first = -1 },
+		bounds, counts);
 	samples_add_series(w, &series);
 }
 
@@ -159,7 +162,7 @@ static void labels_are_sorted_and_complete(void **state)
 	assert_string_equal(labels_1(request->timeseries[1]),
 			    "__name__=a_total,exported_job=own,instance=n1,job=gpusonde,zone=a");
 	assert_string_equal(labels_1(request->timeseries[2]),
-			    "__name__=d_seconds_bucket,instance=n1,job=gpusonde,le=1e-06,zone=a");
+			    "__name__=d_seconds_bucket,instance=n1,job=gpusonde,le=0.25,zone=a");
 	assert_true(request->timeseries[3]->samples[0]->value == 3);
 	assert_string_equal(labels_1(request->timeseries[4]),
 			    "__name__=d_seconds_bucket,instance=n1,job=gpusonde,le=+Inf,zone=a");
@@ -251,11 +254,22 @@ static Rw__Request *request_2(const struct batch *batch)
 	return request;
 }
 
+/* Up to 1/4 second 2, to 1: 1, to 4: none, to 16: 4. */
+static void check_durations(const Rw__Histogram *h)
+{
+	assert_true(h->schema == -1 && h->count_int == 7 && h->sum == 7.5 && h->timestamp == 1000000);
+	assert_true(h->zero_threshold == 0.25 && h->zero_count_int == 2);
+	assert_int_equal(h->n_positive_spans, 1);
+	assert_int_equal(h->positive_spans[0]->offset, 0);
+	assert_int_equal(h->positive_spans[0]->length, 3);
+	assert_int_equal(h->n_positive_deltas, 3);
+	assert_true(h->positive_deltas[0] == 1 && h->positive_deltas[1] == -1 && h->positive_deltas[2] == 4);
+}
+
 static void version_2_has_symbols_and_histograms(void **state)
 {
 	Rw__Request *request;
 	const Rw__Series *series;
-	const Rw__Histogram *h;
 
 	(void)state;
 	begin_with(2, true);
@@ -273,14 +287,25 @@ static void version_2_has_symbols_and_histograms(void **state)
 	assert_true(series->created_timestamp == 5000 && series->samples[0]->start_timestamp == 5000);
 	series = request->timeseries[2];
 	assert_int_equal(series->n_samples, 0);
-	h = series->histograms[0];
-	assert_true(h->schema == -53 && h->count_int == 7 && h->sum == 7.5 && h->timestamp == 1000000);
-	assert_int_equal(h->n_custom_values, 2);
-	assert_true(h->custom_values[0] == 1e-6);
-	assert_int_equal(h->n_positive_deltas, 3); /* buckets of 2, 1, 4 */
-	assert_true(h->positive_deltas[0] == 2 && h->positive_deltas[1] == -1 && h->positive_deltas[2] == 3);
-	assert_int_equal(h->positive_spans[0]->length, 3);
+	check_durations(series->histograms[0]);
 	rw__request__free_unpacked(request, NULL);
+}
+
+static void version_1_has_histograms(void **state)
+{
+	Rw__WriteRequest *request;
+
+	(void)state;
+	begin_with(1, true);
+	assert_int_equal(put(1000 * NSEC_PER_SEC, 2, NULL), 0);
+	request = request_1(&batches.list[0]);
+	assert_int_equal(request->n_timeseries, 3);
+	assert_string_equal(labels_1(request->timeseries[2]),
+			    "__name__=d_seconds,instance=n1,job=gpusonde,zone=a");
+	assert_int_equal(request->timeseries[2]->n_samples, 0);
+	assert_int_equal(request->timeseries[2]->n_histograms, 1);
+	check_durations(request->timeseries[2]->histograms[0]);
+	rw__write_request__free_unpacked(request, NULL);
 }
 
 /* A server that does not know 2.0: what waits becomes 1.0, and so does all that follows. */
@@ -291,7 +316,7 @@ static void version_2_becomes_1(void **state)
 	struct batch batch;
 
 	(void)state;
-	begin_with(2, false);
+	begin_with(2, true);
 	assert_int_equal(put(1000 * NSEC_PER_SEC, 2, NULL), 0);
 	batch = batches.list[0];
 	batches.n = 0;
@@ -309,6 +334,7 @@ static void version_2_becomes_1(void **state)
 	assert_string_equal(labels_1(request->timeseries[1]),
 			    "__name__=a_total,gpu=1,instance=n1,job=gpusonde,zone=a");
 	assert_true(request->timeseries[1]->samples[0]->value == 1.5);
+	check_durations(request->timeseries[2]->histograms[0]);
 	rw__write_request__free_unpacked(request, NULL);
 	batch_done(&batch);
 	assert_int_equal(put(1001 * NSEC_PER_SEC, 2, NULL), 0);
@@ -341,6 +367,7 @@ int main(void)
 		TEST(time_goes_forward_alone),
 		TEST(requests_are_bounded),
 		TEST(version_2_has_symbols_and_histograms),
+		TEST(version_1_has_histograms),
 		TEST(version_2_becomes_1),
 		TEST(what_is_no_request_is_not_converted),
 	};

@@ -20,14 +20,16 @@ static struct page_label label(struct samples_writer *w, const char *name, const
 
 static void add_histogram(struct samples_writer *w)
 {
-	const struct page_bound bounds[] = { { .value = 0.5, .text = samples_add_text(w, "0.5") },
-					     { .value = 1, .text = samples_add_text(w, "1") } };
+	const struct page_bound bounds[] = { { .value = 1, .text = samples_add_text(w, "1") },
+					     { .value = 4, .text = samples_add_text(w, "4") } };
 	static const uint64_t counts[] = { 1, 2, 5 };
 	struct page_series series = { .value = 7.5 };
 
 	samples_add_family(w,
 			   &(struct page_family){ .name = samples_add_text(w, "h"), .type = PAGE_HISTOGRAM });
-	series.histogram = samples_add_histogram(w, bounds, ARRAY_SIZE(bounds), counts);
+	series.histogram = samples_add_histogram(
+		w, &(struct page_histogram){ .n = ARRAY_SIZE(bounds), .all = ARRAY_SIZE(counts) }, bounds,
+		counts);
 	samples_add_series(w, &series);
 }
 
@@ -88,7 +90,7 @@ static void what_is_written_is_read(void **state)
 		    s.series[0].estimated == 1);
 	assert_int_equal(s.families[1].type, PAGE_HISTOGRAM);
 	assert_int_equal(s.histograms[0].n, 2);
-	assert_true(s.bounds[s.histograms[0].bounds + 1].value == 1 &&
+	assert_true(s.bounds[s.histograms[0].bounds + 1].value == 4 &&
 		    s.counts[s.histograms[0].counts + 2] == 5);
 	assert_int_equal(s.families[2].n, 0);
 }
@@ -138,6 +140,10 @@ static void what_leads_out_is_refused(void **state)
 	SPOIL(s.bounds[1].text, s.n[PAGE_TEXTS]);
 	SPOIL(s.histograms[0].n, 3);
 	SPOIL(s.histograms[0].n, UINT32_MAX);
+	SPOIL(s.histograms[0].all, 2);
+	SPOIL(s.histograms[0].all, 4);
+	SPOIL(s.histograms[0].first, PAGE_FIRST_MAX + 1);
+	SPOIL(s.histograms[0].first, INT32_MIN);
 	SPOIL(s.histograms[0].bounds, 1);
 	SPOIL(s.histograms[0].counts, 1);
 	SPOIL(s.texts[s.n[PAGE_TEXTS] - 4], 0x41414141);

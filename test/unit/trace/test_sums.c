@@ -449,32 +449,32 @@ static void buckets(_unused_ void **state)
 	uint64_t last = 0;
 
 	assert_int_equal(sums_bucket_low(0), 0);
-	assert_int_equal(sums_bucket_low(8), 8);
-	assert_int_equal(sums_bucket_low(TRACE_BUCKETS - 1), UINT64_C(15) << 37);
+	assert_int_equal(sums_bucket_low(TRACE_BUCKETS_FINE), UINT64_C(4096000000001));
 	for (unsigned i = 1; i < TRACE_BUCKETS; i++) {
-		assert_int_equal(sums_bucket_end(i - 1), sums_bucket_low(i));
-		assert_true(sums_bucket_low(i) > last);
-		/* An eighth at most. */
-		assert_true(i < 8 || (sums_bucket_end(i) - sums_bucket_low(i)) * 8 <= sums_bucket_low(i));
-		last = sums_bucket_low(i);
+		uint64_t low = sums_bucket_low(i), width = sums_bucket_end(i) - low;
+
+		assert_int_equal(sums_bucket_end(i - 1), low);
+		assert_true(low >= last);
+		/* An eighth at most, or a nanosecond. */
+		assert_true(i >= TRACE_BUCKETS_FINE || width <= 1 + low / 8);
+		last = low;
 	}
 	assert_true(trace_sum_quantile(&sum, 0.5) == 0);
 	sum.total_ns = 1000000;
-	sum.buckets[3] = 1;
+	sum.buckets[latency_bucket(3)] = 1;
 	assert_true(trace_sum_quantile(&sum, 0.5) == 3);
-	sum.buckets[3] = 50;
-	sum.buckets[8 + 5 * 8] = 45; /* 256 to 287 */
-	sum.buckets[8 + 10 * 8] = 5; /* 8192 and more */
+	sum.buckets[latency_bucket(3)] = 50;
+	sum.buckets[latency_bucket(270)] = 45;
+	sum.buckets[latency_bucket(8500)] = 5;
 	assert_true(trace_sum_quantile(&sum, 0.50) == 3);
-	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.51), 256, 287);
-	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.95), 256, 287);
-	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.96), 8192, 9215);
-	sum.total_ns = 8200; /* no call took longer than all together */
-	assert_true(trace_sum_quantile(&sum, 0.96) == 8200);
-	sum.total_ns = 1000000;
-	assert_int_equal(trace_sum_below(&sum, 3), 50);
-	assert_int_equal(trace_sum_below(&sum, 1000), 95);
-	assert_int_equal(trace_sum_below(&sum, UINT64_MAX), 100);
+	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.51), 270 * 7 / 8, 270 * 9 / 8);
+	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.95), 270 * 7 / 8, 270 * 9 / 8);
+	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.96), 8500 * 7 / 8, 8500 * 9 / 8);
+	sum.total_ns = 7900; /* no call took longer than all together */
+	assert_true(trace_sum_quantile(&sum, 0.96) == 7900);
+	sum.total_ns = UINT64_MAX;
+	sum.buckets[latency_bucket(UINT64_MAX)] = 100;
+	assert_true(trace_sum_quantile(&sum, 0.96) > 1e19);
 }
 
 int main(void)

@@ -56,6 +56,27 @@ static void numbers(void **state)
 	strbuf_done(&out);
 }
 
+static void bounds_of_buckets(_unused_ void **state)
+{
+	static const struct {
+		double v;
+		const char *text;
+	} bounds[] = { { 1, "1.0" },
+		       { 16, "16.0" },
+		       { 0.25, "0.25" },
+		       { 0x1p-20, "9.5367431640625e-07" },
+		       { INFINITY, "+Inf" } };
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++) {
+		strbuf_reset(&out);
+		number_add_bound(&out, bounds[i].v);
+		assert_string_equal(out.data, bounds[i].text);
+	}
+	strbuf_done(&out);
+}
+
 /*
  * The quick way must give what printf gives, but for the last digit where a value lies between two decimals.
  */
@@ -171,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers),
+		cmocka_unit_test(bounds_of_buckets),
 		cmocka_unit_test(quick_way_is_printf),
 		cmocka_unit_test(text_never_falls),
 		cmocka_unit_test(fixed),

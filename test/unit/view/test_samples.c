@@ -74,9 +74,9 @@ static void add_series(const struct page_family *family, const struct page_serie
 		add_line(family, series, "_bucket",
 			 samples_text(&samples, samples.bounds[h->bounds + i].text),
 			 (double)samples.counts[h->counts + i]);
-	add_line(family, series, "_bucket", "+Inf", (double)samples.counts[h->counts + h->n]);
+	add_line(family, series, "_bucket", "+Inf", (double)samples_count(&samples, h));
 	add_line(family, series, "_sum", NULL, series->value);
-	add_line(family, series, "_count", NULL, (double)samples.counts[h->counts + h->n]);
+	add_line(family, series, "_count", NULL, (double)samples_count(&samples, h));
 }
 
 static void make_text_again(void)

@@ -119,7 +119,7 @@ static void collect_series(void *userdata, const struct series *series)
 		return;
 	}
 	for (unsigned i = 0; i < h->n; i++)
-		add_sample(c, "_bucket", (double)h->below[i]);
+		add_sample(c, "_bucket", (double)h->within[i]);
 	add_sample(c, "_bucket", (double)h->count);
 	add_sample(c, "_sum", h->sum);
 	add_sample(c, "_count", (double)h->count);
