@@ -17,6 +17,7 @@
 #include "screen/signals.h"
 
 enum {
+	MOUSE_EVENTS = 8, /* that ncurses keeps (EV_MAX in its lib_mouse.c) */
 	ESCAPE_DELAY_MS = 25, /* between Escape and what follows it in a key's sequence */
 	KEPT_MAX = 64 << 10, /* of standard error */
 	WHEEL_LINES = 3,
@@ -30,6 +31,8 @@ struct terminal {
 	int kept, standard_error; /* what standard error is meanwhile, and what it was; -1: itself */
 	bool colours;
 	attr_t attributes[ROLES];
+	struct event mouse[MOUSE_EVENTS]; /* that were read together, the newest first */
+	unsigned mouse_n;
 };
 
 /* ---- standard error ---- */
@@ -160,7 +163,8 @@ static int begin_screen(struct terminal *terminal)
 	curs_set(0);
 	set_escdelay(ESCAPE_DELAY_MS);
 	mouseinterval(0);
-	mousemask(ALL_MOUSE_EVENTS, NULL);
+	/* Else ncurses makes a click of a press and a release that are read together, at any interval. */
+	mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
 	set_looks(terminal);
 	return set_size(terminal);
 }
@@ -286,22 +290,28 @@ static struct event take_signal(struct terminal *terminal)
 	return event;
 }
 
-static struct event take_mouse(void)
+static struct event mouse_event(const MEVENT *mouse)
 {
-	struct event event = { .type = EVENT_NONE };
-	MEVENT mouse;
+	struct event event = { .type = EVENT_NONE, .row = mouse->y, .column = mouse->x };
 
-	if (getmouse(&mouse) != OK)
-		return event;
-	event.row = mouse.y;
-	event.column = mouse.x;
-	if (mouse.bstate & (BUTTON4_PRESSED | BUTTON5_PRESSED)) {
+	if (mouse->bstate & (BUTTON4_PRESSED | BUTTON5_PRESSED)) {
 		event.type = EVENT_WHEEL;
-		event.wheel = mouse.bstate & BUTTON4_PRESSED ? -WHEEL_LINES : WHEEL_LINES;
-	} else if (mouse.bstate & BUTTON1_PRESSED) {
+		event.wheel = mouse->bstate & BUTTON4_PRESSED ? -WHEEL_LINES : WHEEL_LINES;
+	} else if (mouse->bstate & BUTTON1_PRESSED) {
 		event.type = EVENT_CLICK;
 	}
 	return event;
+}
+
+/* What ncurses has read together is one key, and it gives the newest first. */
+static struct event take_mouse(struct terminal *terminal)
+{
+	MEVENT mouse;
+
+	while (terminal->mouse_n < ARRAY_SIZE(terminal->mouse) && getmouse(&mouse) == OK)
+		terminal->mouse[terminal->mouse_n++] = mouse_event(&mouse);
+	return terminal->mouse_n > 0 ? terminal->mouse[--terminal->mouse_n] :
+				       (struct event){ .type = EVENT_NONE };
 }
 
 static uint32_t key_of_code(wint_t code)
@@ -358,9 +368,11 @@ struct event terminal_take(struct terminal *terminal)
 
 	if (event.type != EVENT_NONE)
 		return event;
+	if (terminal->mouse_n > 0)
+		return terminal->mouse[--terminal->mouse_n];
 	r = get_wch(&c);
 	if (r == KEY_CODE_YES && c == KEY_MOUSE)
-		return take_mouse();
+		return take_mouse(terminal);
 	if (r == ERR) {
 		event.type = is_hung_up(terminal) ? EVENT_END : EVENT_NONE;
 		return event;

@@ -316,8 +316,7 @@ def test_mouse():
         screen.click(row, text.split("\n")[row].index("2 Proc") + 1)
         screen.shows("WORKLOAD")
         row = next(i for i, l in enumerate(screen.lines()) if "WORKLOAD" in l)
-        screen.click(row + 1, 5)
-        screen.click(row + 1, 5)
+        screen.click(row + 1, 5, times=2)
         screen.shows("Process ", "Esc back")
 
 

@@ -47,10 +47,9 @@ class Terminal:
         """As tmux names them: "Enter", "Down"; else what is typed."""
         self.tmux("send-keys", *names)
 
-    def click(self, row, column):
-        """The left button, as a terminal tells it (SGR)."""
-        for end in "Mm":
-            self.tmux("send-keys", "-l", f"\033[<0;{column + 1};{row + 1}{end}")
+    def click(self, row, column, times=1):
+        """The left button, as a terminal tells it (SGR): pressed and released, which the program reads together."""
+        self.tmux("send-keys", "-l", "".join(f"\033[<0;{column + 1};{row + 1}{end}" for end in "Mm" * times))
 
     def resize(self, columns, rows):
         self.tmux("resize-window", "-x", str(columns), "-y", str(rows))
@@ -63,17 +62,21 @@ class Terminal:
 
     def shows(self, *texts, without=()):
         """Waits until all of them are on the screen, and none of the others; the screen."""
-        def looked():
-            screen = self.screen()
-            return all(t in screen for t in texts) and not any(t in screen for t in without) and screen
-        try:
-            return wait_for(looked, f"{texts} without {without}")
-        except AssertionError as why:
-            raise AssertionError(f"{why} on:\n{self.screen()}") from why
+        return self.wait_for(lambda screen: all(t in screen for t in texts) and not any(t in screen for t in without), f"{texts} without {without}")
 
     def has_line(self, pattern):
-        """Waits until a line begins so."""
-        wait_for(lambda: any(re.match(pattern, line) for line in self.lines()), f"a line {pattern}")
+        """Waits until a line begins so; the screen."""
+        return self.wait_for(lambda screen: any(re.match(pattern, line) for line in screen.split("\n")), f"a line {pattern}")
+
+    def wait_for(self, good, what):
+        """The screen that is good; else says what it was."""
+        def looked():
+            screen = self.screen()
+            return good(screen) and screen
+        try:
+            return wait_for(looked, what)
+        except AssertionError as why:
+            raise AssertionError(f"{why} on:\n{self.screen()}") from why
 
     def status(self):
         """Of the program, which ends."""
