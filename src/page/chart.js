@@ -32,7 +32,7 @@ export function rangeText(history, values, span, text) {
     if (!found)
         return "";
     const words = [least, sum / found, most].map((v) => text(v).split(" ")), same = words.every(([, unit]) => unit === words[0]?.[1]);
-    const said = words.map(([number, unit], i) => same && i < 2 ? number : `${number} ${unit}`);
+    const said = words.map(([number, unit], i) => !unit || (same && i < 2) ? number : `${number} ${unit}`);
     return `min ${said[0]}, mean ${said[1]}, max ${said[2]}`;
 }
 

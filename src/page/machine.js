@@ -2,7 +2,7 @@
 /* The machine that the GPUs are in: its figures now, and for charts, which have subjects: itself, each disk, each network interface. */
 import { bytes, known, percent, rate } from "./format.js";
 import { History } from "./history.js";
-import { Rates } from "./rates.js";
+import { APART_MS, Rates } from "./rates.js";
 
 /** What rates and shares are means of. */
 export const WINDOW_MS = 3000;
@@ -61,6 +61,8 @@ export function newMachine() {
 
 /** So many moments are worked on at once. */
 const PIECE = 50;
+/** Moments of a recording may be minutes apart. A sum grows over one that was not sampled, not over two. */
+const MISSED_STEPS = 2.5;
 
 /**
  * What a recording has, as charts show it: each moment as its document was, so that its numbers are those that were seen then.
@@ -71,7 +73,8 @@ const PIECE = 50;
 export async function pastSubjects(series, times, recorded) {
     /** @type {Map<string, Map<number, (number | null)[]>>} */
     const found = new Map();
-    const rates = new Rates(WINDOW_MS);
+    const step = (times[1] ?? 0) - (times[0] ?? 0);
+    const rates = new Rates(WINDOW_MS, Math.max(APART_MS, MISSED_STEPS * step));
     for (const [n, time] of times.entries()) {
         // A moment that was not sampled is none: a sum grows over it.
         if (!recorded.some((r) => known(r.values[n])))

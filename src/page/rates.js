@@ -3,12 +3,16 @@
 import { known } from "./format.js";
 
 /** Of documents further apart the newer one begins anew: the page slept, or another moment is looked at. */
-const APART_MS = 60000;
+export const APART_MS = 60000;
 
 export class Rates {
-    /** @param {number} window what the rate is a mean of, in ms */
-    constructor(window) {
+    /**
+     * @param {number} window what the rate is a mean of, in ms
+     * @param {number} apart how far apart two documents may be, in ms
+     */
+    constructor(window, apart = APART_MS) {
         this.window = window;
+        this.apart = apart;
         /** @type {Map<string, {at: number, sum: number}[]>} oldest first; the first one may be older than the window */
         this.seen = new Map();
     }
@@ -26,7 +30,7 @@ export class Rates {
             this.seen.delete(key);
             return null;
         }
-        if (last && (at < last.at || at - last.at > APART_MS || sum < last.sum))
+        if (last && (at < last.at || at - last.at > this.apart || sum < last.sum))
             seen.length = 0;
         if (at !== seen.at(-1)?.at)
             seen.push({ at, sum });

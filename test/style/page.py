@@ -84,6 +84,24 @@ def check_rates():
     return None, [f"at {s} s, {total}: {g}, not {w}" for (s, total, w), g in zip(steps, got, strict=True) if (g is None) != (w is None) or (g or 0) != (w or 0)]
 
 
+def check_recorded_rates():
+    """Of a sum that grows by 1000 a second, at moments so far apart: after the first each has a rate, but for those after a hole of three steps."""
+    why = need("node", "nodejs")
+    if why:
+        return why, []
+    script = f"import {{ pastSubjects, MACHINE_SERIES }} from {json.dumps(ROOT + '/machine.js')}; const found = [];" \
+             "for (const step of [1, 40, 96, 960]) {" \
+             "const times = [...Array(20).keys()].map(i => 1.7e12 + i * step * 1000);" \
+             "const values = times.map((_, i) => i > 9 && i < 9 + Math.max(3, 70 / step) ? null : i * step * 1000);" \
+             "const disk = (await pastSubjects(MACHINE_SERIES, times, [{ metric: 'host_disk_read_bytes_total', device: 'sda', values }])).get('disk sda');" \
+             "found.push([step, disk?.get(2)?.filter(v => v === 1000).length ?? 0]); } console.log(JSON.stringify(found));"
+    got, wrong = run_module(script)
+    if wrong:
+        return None, wrong
+    wanted = [[1, 9], [40, 16], [96, 16], [960, 16]]
+    return None, [] if got == wanted else [f"[step, rates]: {got}, not {wanted}"]
+
+
 def check_formats():
     """Python's formats are printf's. Ties, which toFixed() rounds otherwise, are among the numbers."""
     why = need("node", "nodejs")
@@ -124,7 +142,7 @@ def check_size():
 
 
 def main():
-    checks = [check_types, check_formats, check_rates, check_rules, check_size]
+    checks = [check_types, check_formats, check_rates, check_recorded_rates, check_rules, check_size]
     failed = 0
     print(f"1..{len(checks)}")
     for number, check in enumerate(checks, start=1):

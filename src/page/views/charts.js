@@ -62,7 +62,7 @@ export class Charts {
     chosen() {
         const { place } = this.app;
         return {
-            minutes: Number(place.get("minutes")) || 5,
+            minutes: SPANS.find((n) => n === Number(place.get("minutes"))) ?? 5,
             series: (place.get("series") || this.source.first).split(","),
             at: Date.parse(place.get("at")),
         };
