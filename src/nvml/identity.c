@@ -23,10 +23,10 @@ static const char *const architectures[] = {
 	[NVML_DEVICE_ARCH_RUBIN] = "rubin",
 };
 
-/* Of a part without which an identity is still one: notes in @incomplete that it may be known later. */
-static bool part_read(enum nvml_return result, bool *incomplete)
+/* Of a part without which an identity is still one: counts it in @missing where it may be known later. */
+static bool part_read(enum nvml_return result, unsigned *missing)
 {
-	*incomplete |= result != NVML_SUCCESS && !nvml_unsupported(result);
+	*missing += result != NVML_SUCCESS && !nvml_unsupported(result);
 	return result == NVML_SUCCESS;
 }
 
@@ -34,22 +34,22 @@ void identity_system(struct reader *reader)
 {
 	struct reading *reading = reader->reading;
 	char text[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE] = "";
-	bool incomplete = false;
+	unsigned missing = 0;
 	int cuda = 0;
 
 	reading->driver_version[0] = reading->nvml_version[0] = '\0';
 	reading->cuda_version = 0;
-	if (part_read(NVML_CALL(reader, nvmlSystemGetDriverVersion, text, sizeof(text)), &incomplete))
+	if (part_read(NVML_CALL(reader, nvmlSystemGetDriverVersion, text, sizeof(text)), &missing))
 		snprintf(reading->driver_version, sizeof(reading->driver_version), "%.*s",
 			 (int)sizeof(text) - 1, text);
 	reader->driver = (unsigned)strtoul(reading->driver_version, NULL, 10);
 	text[0] = '\0';
-	if (part_read(NVML_CALL(reader, nvmlSystemGetNVMLVersion, text, sizeof(text)), &incomplete))
+	if (part_read(NVML_CALL(reader, nvmlSystemGetNVMLVersion, text, sizeof(text)), &missing))
 		snprintf(reading->nvml_version, sizeof(reading->nvml_version), "%.*s", (int)sizeof(text) - 1,
 			 text);
-	if (part_read(NVML_CALL(reader, nvmlSystemGetCudaDriverVersion_v2, &cuda), &incomplete) && cuda > 0)
+	if (part_read(NVML_CALL(reader, nvmlSystemGetCudaDriverVersion_v2, &cuda), &missing) && cuda > 0)
 		reading->cuda_version = (uint32_t)cuda;
-	reader->system_incomplete = incomplete;
+	reader->system_incomplete = missing > 0;
 }
 
 /* The old calls fill only the front of the struct, which has the bus id with a 4-digit domain. */
@@ -71,12 +71,12 @@ static int read_bus_id(struct reader *reader, struct nvml_device *handle, struct
 }
 
 static void read_architecture(struct reader *reader, struct nvml_device *handle,
-			      struct reading_entity *entity, bool *incomplete)
+			      struct reading_entity *entity, unsigned *missing)
 {
 	uint32_t architecture = 0;
 	int major = 0, minor = 0;
 
-	if (part_read(NVML_CALL(reader, nvmlDeviceGetArchitecture, handle, &architecture), incomplete)) {
+	if (part_read(NVML_CALL(reader, nvmlDeviceGetArchitecture, handle, &architecture), missing)) {
 		if (architecture < ARRAY_SIZE(architectures) && architectures[architecture])
 			snprintf(entity->architecture, sizeof(entity->architecture), "%s",
 				 architectures[architecture]);
@@ -84,20 +84,20 @@ static void read_architecture(struct reader *reader, struct nvml_device *handle,
 			reader_unrecognised(reader, "architecture %u", architecture);
 	}
 	if (part_read(NVML_CALL(reader, nvmlDeviceGetCudaComputeCapability, handle, &major, &minor),
-		      incomplete) &&
+		      missing) &&
 	    major > 0 && major < 100 && minor >= 0 && minor < 100)
 		snprintf(entity->compute_capability, sizeof(entity->compute_capability), "%d.%d", major,
 			 minor);
 }
 
 /* The NUMA node whose memory is nearest to the GPU. */
-static int32_t read_numa_node(struct reader *reader, struct nvml_device *handle, bool *incomplete)
+static int32_t read_numa_node(struct reader *reader, struct nvml_device *handle, unsigned *missing)
 {
 	unsigned long nodes[8] = { 0 };
 
 	if (!part_read(NVML_CALL(reader, nvmlDeviceGetMemoryAffinity, handle, ARRAY_SIZE(nodes), nodes,
 				 NVML_AFFINITY_SCOPE_NODE),
-		       incomplete))
+		       missing))
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
 		if (nodes[i])
@@ -109,7 +109,7 @@ int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t 
 		    struct reading_entity *entity)
 {
 	char text[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = "";
-	bool incomplete = false;
+	unsigned missing = 0;
 
 	memset(entity, 0, sizeof(*entity));
 	entity->index = index;
@@ -121,24 +121,24 @@ int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t 
 	if (read_bus_id(reader, handle, entity) < 0)
 		return -ENODEV;
 	text[0] = '\0';
-	if (part_read(NVML_CALL(reader, nvmlDeviceGetName, handle, text, sizeof(text)), &incomplete))
+	if (part_read(NVML_CALL(reader, nvmlDeviceGetName, handle, text, sizeof(text)), &missing))
 		snprintf(entity->name, sizeof(entity->name), "%.*s", (int)sizeof(text) - 1, text);
 	text[0] = '\0';
 	if (part_read(NVML_CALL(reader, nvmlDeviceGetSerial, handle, text, NVML_DEVICE_SERIAL_BUFFER_SIZE),
-		      &incomplete))
+		      &missing))
 		snprintf(entity->serial, sizeof(entity->serial), "%.*s", NVML_DEVICE_SERIAL_BUFFER_SIZE - 1,
 			 text);
 	text[0] = '\0';
 	if (part_read(NVML_CALL(reader, nvmlDeviceGetVbiosVersion, handle, text,
 				NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE),
-		      &incomplete))
+		      &missing))
 		snprintf(entity->vbios, sizeof(entity->vbios), "%.*s",
 			 NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE - 1, text);
-	if (!part_read(NVML_CALL(reader, nvmlDeviceGetMinorNumber, handle, &entity->minor), &incomplete))
+	if (!part_read(NVML_CALL(reader, nvmlDeviceGetMinorNumber, handle, &entity->minor), &missing))
 		entity->minor = UINT32_MAX;
-	entity->numa_node = read_numa_node(reader, handle, &incomplete);
-	read_architecture(reader, handle, entity, &incomplete);
-	return incomplete;
+	entity->numa_node = read_numa_node(reader, handle, &missing);
+	read_architecture(reader, handle, entity, &missing);
+	return (int)missing;
 }
 
 /*

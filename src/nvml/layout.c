@@ -76,7 +76,7 @@ static void add_gpu(struct reader *reader, uint32_t index)
 		reader->unlisted += reader->lost;
 		return;
 	}
-	device->incomplete = r > 0;
+	device->missing = (unsigned)r;
 	device->mig = NVML_CALL(reader, nvmlDeviceGetMigMode, handle, &current, &pending) == NVML_SUCCESS &&
 		      current == NVML_DEVICE_MIG_ENABLE;
 	device->nvlinks = fields_links(reader, handle, NVML_FI_DEV_NVLINK_LINK_COUNT);
@@ -206,7 +206,7 @@ static bool identifies_better(struct reader *reader, uint32_t index, const struc
 
 	if (NVML_CALL(reader, nvmlDeviceGetHandleByIndex_v2, index, &handle) == NVML_SUCCESS)
 		r = identity_device(reader, handle, index, &entity);
-	return known ? r == 0 : r >= 0;
+	return r >= 0 && (!known || (unsigned)r < known->missing);
 }
 
 /* Asks again for what could not be identified. Whether the GPUs are to be listed again. */
@@ -221,7 +221,7 @@ static bool identify_again(struct reader *reader)
 	for (uint32_t i = 0; i < MIN(reader->gpus, (uint32_t)READING_ENTITIES_MAX) && !better; i++) {
 		const struct device *known = find_gpu(reader, i);
 
-		if (reader->gone || (known && !known->incomplete))
+		if (reader->gone || (known && known->missing == 0))
 			continue;
 		asked = true;
 		better = identifies_better(reader, i, known);

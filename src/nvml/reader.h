@@ -40,11 +40,11 @@ struct device {
 	bool sole_ci; /* the only compute instance of its GPU instance */
 	bool mig; /* a GPU with MIG on: its instances have the processes and the utilisation */
 	bool due[CADENCE_STATIC + 1]; /* what to read in this pass */
-	bool read_before, incomplete; /* incomplete: parts of its identity may be readable later */
+	unsigned missing; /* parts of its identity that may be readable later */
 	int64_t next_ns[CADENCE_STATIC + 1]; /* when slow and static metrics are due, CLOCK_BOOTTIME */
 	int64_t retry_ns; /* when unsupported ones are asked again */
 	/* read.c: whether its work is read in this pass; the CPU time that took in the newest that did */
-	bool work_due;
+	bool work_due, read_before;
 	bool occupied; /* the newest pass saw processes on it */
 	int64_t work_cost_ns;
 	int64_t work_ns, work_elapsed_ns; /* the newest pass that read it; time since the one before */
@@ -209,7 +209,7 @@ enum nvml_return reader_enumerate(struct reader *reader);
 /* Whether GPUs and instances are as enumerated, and none can be identified that could not be then. */
 bool reader_layout_same(struct reader *reader);
 void identity_system(struct reader *reader);
-/* 0; 1: parts may be readable later; -ENODEV: the device's identity cannot be read. */
+/* How many parts may be readable later; -ENODEV: the device's identity cannot be read. */
 int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t index,
 		    struct reading_entity *entity);
 void identity_instance(struct reader *reader, struct nvml_device *handle, struct reading_entity *entity);

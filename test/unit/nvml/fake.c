@@ -124,6 +124,13 @@ static enum nvml_return get_capability(struct nvml_device *device, int *major, i
 	return gpu->capability_result;
 }
 
+static enum nvml_return get_serial(struct nvml_device *device, char *serial, uint32_t length)
+{
+	NEED_GPU(device);
+	snprintf(serial, length, "serial of %s", gpu->uuid);
+	return gpu->serial_result;
+}
+
 static enum nvml_return get_link_state(struct nvml_device *device, uint32_t link, uint32_t *active)
 {
 	NEED_GPU(device);
@@ -495,6 +502,7 @@ static void fill_table(struct nvml_api *api)
 		.nvmlDeviceGetPowerUsage = get_power,
 		.nvmlDeviceGetTotalEnergyConsumption = get_energy,
 		.nvmlDeviceGetCudaComputeCapability = get_capability,
+		.nvmlDeviceGetSerial = get_serial,
 		.nvmlDeviceGetNvLinkState = get_link_state,
 		.nvmlDeviceGetNvLinkRemoteDeviceType = get_link_end,
 		.nvmlDeviceGetEncoderStats = get_encoder,

@@ -35,7 +35,7 @@ struct fake_instance {
 struct fake_gpu {
 	char uuid[48], bus_id[32];
 	bool lost, mig;
-	enum nvml_return handle_result, uuid_result, capability_result;
+	enum nvml_return handle_result, uuid_result, capability_result, serial_result;
 	unsigned handle_calls;
 	enum nvml_return power_result, energy_result, memory_v2_result, samples_result, util_newer_result,
 		util_older_result, compute_list_result, temperature_v_result;

@@ -300,6 +300,7 @@ static void parts_of_an_identity_that_failed_are_asked_for_again(void **state)
 	fake.count = 2;
 	fake.gpus[0].capability = fake.gpus[1].capability = 9;
 	fake.gpus[1].capability_result = NVML_ERROR_TIMEOUT;
+	fake.gpus[1].serial_result = NVML_ERROR_NO_PERMISSION;
 	fake.version_result = NVML_ERROR_UNKNOWN;
 	for (unsigned i = 0; i < 1000; i++)
 		pass_after(1000);
@@ -313,8 +314,14 @@ static void parts_of_an_identity_that_failed_are_asked_for_again(void **state)
 		pass_after(1000);
 	assert_string_equal(reader->reading->entities[1].compute_capability, "9.0");
 	assert_string_equal(reader->reading->driver_version, "1000.01");
-	/* Listed once more, and then nothing is missing. */
+	/* Listed once more, though a part is still missing. */
 	assert_int_equal(fake.gpus[0].handle_calls, 2);
+	assert_string_equal(reader->reading->entities[1].serial, "");
+	fake.gpus[1].serial_result = NVML_SUCCESS;
+	for (unsigned i = 0; i < 310; i++)
+		pass_after(1000);
+	assert_string_equal(reader->reading->entities[1].serial, "serial of GPU-1");
+	assert_int_equal(fake.gpus[0].handle_calls, 3);
 	assert_int_equal(fake.inits, 1);
 }
 
