@@ -256,8 +256,9 @@ const struct command commands[] = {
 		  "found\n"
 		  "(trace.analysis); if none runs, from its own samples, and it says so. GPU: an index or a "
 		  "UUID's beginning;\n"
-		  "without an operand: all. gpu:X, pid:X and job:X say which is meant.",
-	  .operands = "[PID|GPU|JOB]" },
+		  "without an operand: all. gpu X, pid X and job X, or gpu:X and so on, say which is meant.",
+	  .operands = "[[gpu|pid|job] PID|GPU|JOB]",
+	  .operands_max = 2 },
 	{ .name = "check",
 	  .run = check_main,
 	  .use = USE_CHECK,

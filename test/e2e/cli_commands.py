@@ -72,10 +72,14 @@ def test_explain():
         (subject,) = json.loads(agent.cli("explain", gpu["uuid"][:12], "--json").stdout)["subjects"]
         figures = [s["figures"] for s in subject["sentences"] if s["topic"] == "use"][0]
         equal((subject["gpu"], figures["memory_total_bytes"]), (3, gpu["memory_total_bytes"]))
-        out = agent.cli("explain", "gpu:3")
-        equal(out.returncode, 0, out.stderr)
-        for words in ("SIMULATED", "GPU 3 (", f"of {memory}", "What slows programs down in their own calls is not known"):
-            contains(out.stdout, words)
+        for which in (["gpu:3"], ["GPU 3"], ["gpu", "3"]):
+            out = agent.cli("explain", *which)
+            equal(out.returncode, 0, out.stderr)
+            for words in ("SIMULATED", "GPU 3 (", f"of {memory}", "What slows programs down in their own calls is not known"):
+                contains(out.stdout, words)
+        out = agent.cli("explain", "3", "4")
+        equal(out.returncode, 2)
+        contains(out.stderr, "gpu 3, pid 4711, job 4711")
         all_of_it = json.loads(agent.cli("explain", "--json").stdout)
         equal(len(all_of_it["subjects"]), 8)
         for said in (explained, all_of_it):

@@ -216,15 +216,34 @@ static int write_text(const struct run *run, size_t left_out, struct strbuf *out
 	return r;
 }
 
+/* "gpu", "3" is "gpu 3"; NULL: there is none. -ENOMEM. */
+static int join_operands(const struct invocation *inv, char **ret_operand)
+{
+	struct strbuf text;
+
+	*ret_operand = NULL;
+	if (inv->operands_n == 0)
+		return 0;
+	strbuf_init(&text, 0);
+	for (int i = 0; i < inv->operands_n; i++)
+		strbuf_addf(&text, "%s%s", i > 0 ? " " : "", inv->operands[i]);
+	*ret_operand = strbuf_take(&text);
+	return *ret_operand ? 0 : -ENOMEM;
+}
+
 static int explain_and_write(struct run *run)
 {
-	const char *operand = run->inv->operands_n > 0 ? run->inv->operands[0] : NULL;
+	_cleanup_free_ char *operand = NULL;
 	bool json = run->inv->flag[FLAG_JSON];
 	char why[WHY_TEXT];
 	struct strbuf out;
 	size_t left_out;
-	int r = get_document(run, why, sizeof(why));
+	int r = join_operands(run->inv, &operand);
 
+	if (r == 0)
+		r = get_document(run, why, sizeof(why));
+	else
+		snprintf(why, sizeof(why), "%s", strerror(-r));
 	if (run->note[0] && !json)
 		say_failure(run, run->note);
 	if (r < 0)
@@ -282,6 +301,12 @@ int explain_main(struct invocation *inv)
 	if (inv->flag[FLAG_FINDINGS] && inv->operands_n > 0) {
 		say_failure(&run,
 			    "--findings is of the whole machine: leave out what it is about, or the flag");
+		json_decref(run.explain.subjects);
+		return EXIT_USAGE;
+	}
+	if (inv->operands_n > 1 && !subject_is_kind(inv->operands[0])) {
+		say_failure(&run,
+			    "one GPU, process or job is explained at a time: gpu 3, pid 4711, job 4711");
 		json_decref(run.explain.subjects);
 		return EXIT_USAGE;
 	}

@@ -57,6 +57,8 @@ struct explain {
  * @ret_why.
  */
 int subject_find(struct explain *explain, const char *operand, char *ret_why, size_t size);
+/* Whether the word, as "gpu" of "gpu 3", says what its next word is. */
+bool subject_is_kind(const char *word);
 /* Whether a row of the document's lists (processes, GPUs) is meant. */
 bool subject_has_process(const struct explain *explain, const json_t *process);
 /* Is it asked for, or does a process that is use it? */

@@ -95,6 +95,14 @@ static enum about prefix_of(const char *operand, const char **ret_name)
 	return ABOUT_ALL;
 }
 
+bool subject_is_kind(const char *word)
+{
+	for (enum about about = ABOUT_GPU; about < ABOUTS; about++)
+		if (strcasecmp(word, about_names[about]) == 0)
+			return true;
+	return false;
+}
+
 int subject_find(struct explain *explain, const char *operand, char *ret_why, size_t size)
 {
 	enum about given, found = ABOUT_ALL;

@@ -15,7 +15,14 @@
 #include "view/shown.h"
 #include "view/table/parts.h"
 
-enum { LINE_TEXT = 512, MODELS_MAX = 4, CLOCK_TEXT = 40, ROOMY_ROWS = 24, NARROW_COLUMNS = 50 };
+enum {
+	LINE_TEXT = 512,
+	MODELS_MAX = 4,
+	CLOCK_TEXT = 40,
+	ROOMY_ROWS = 24,
+	NARROW_COLUMNS = 50,
+	COUNTS_SHORT = 80
+};
 #define OLD_NS (3 * NSEC_PER_SEC) /* an age from which it is no longer said in passing */
 
 /* GPUs by model: "8x H100 80GB HBM3", each once, in the order of the GPUs. */
@@ -172,7 +179,7 @@ static void draw_names(const struct top *top, const struct sample *shown, struct
 
 /*
  * Names before figures; what is not known of any GPU is left out, and so is what there is no room for. What
- * is of @n GPUs and not of all says so, as on the web page.
+ * is of @n GPUs and not of all says so, as on the web page, shorter where the terminal is narrow.
  */
 static int draw_total(struct canvas *canvas, int row, int at, const char *name, const char *text, unsigned n,
 		      unsigned gpus)
@@ -181,11 +188,29 @@ static int draw_total(struct canvas *canvas, int row, int at, const char *name, 
 
 	snprintf(whole, sizeof(whole), "%s", text);
 	if (n < gpus)
-		snprintf(whole, sizeof(whole), "%s (%u of %u)", text, n, gpus);
+		snprintf(whole, sizeof(whole),
+			 canvas->columns > COUNTS_SHORT ? "%s (%u of %u)" : "%s (%u/%u)", text, n, gpus);
 	if (at + canvas_width(name) + 1 + canvas_width(whole) > canvas->columns)
 		return at;
 	at += canvas_textf(canvas, row, at, canvas->columns - at, ROLE_DIM, "%s ", name);
 	return at + canvas_text(canvas, row, at, canvas->columns - at, ROLE_TEXT, whole) + 3;
+}
+
+/* With its limit, where that is known of the same GPUs and there is room. */
+static int draw_power(struct canvas *canvas, int row, int at, const struct gpu_totals *totals)
+{
+	char text[64];
+	int after = at;
+
+	if (totals->power.n > 0 && totals->limited.n == totals->power.n) {
+		snprintf(text, sizeof(text), "%.0f/%.0f W", totals->power.sum, totals->limit.sum);
+		after = draw_total(canvas, row, at, "power", text, totals->power.n, totals->gpus);
+	}
+	if (totals->power.n > 0 && after == at) {
+		snprintf(text, sizeof(text), "%.0f W", totals->power.sum);
+		after = draw_total(canvas, row, at, "power", text, totals->power.n, totals->gpus);
+	}
+	return after;
 }
 
 static void draw_totals(const struct sample *shown, struct canvas *canvas, int row)
@@ -210,13 +235,7 @@ static void draw_totals(const struct sample *shown, struct canvas *canvas, int r
 		snprintf(text, sizeof(text), "%.1f/%.1f GiB", totals.used.sum / gib, totals.memory.sum / gib);
 		at = draw_total(canvas, row, at, "memory", text, totals.used.n, totals.gpus);
 	}
-	if (totals.power.n > 0) {
-		if (totals.limited.n == totals.power.n)
-			snprintf(text, sizeof(text), "%.0f/%.0f W", totals.power.sum, totals.limit.sum);
-		else
-			snprintf(text, sizeof(text), "%.0f W", totals.power.sum);
-		at = draw_total(canvas, row, at, "power", text, totals.power.n, totals.gpus);
-	}
+	at = draw_power(canvas, row, at, &totals);
 	if (totals.heat.n > 0) {
 		snprintf(text, sizeof(text), "%.0f %sC", totals.heat.most, canvas->ascii ? "" : "\u00b0");
 		at = draw_total(canvas, row, at, "hottest", text, totals.heat.n, totals.gpus);

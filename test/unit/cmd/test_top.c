@@ -146,6 +146,8 @@ static void totals_say_of_how_many(_unused_ void **state)
 	/* 0.86 to 0.20; 75, 57, 51, 45, 39, 33 GB of 6 * 85.5; 688 W and less by 55 each, without 523. */
 	assert_non_null(strstr(draw(200, 30), "util 53 % (7 of 8)   memory 279.4/477.9 GiB (6 of 8)   "
 					      "power 3441 W (7 of 8)   processes 64"));
+	assert_non_null(
+		strstr(draw(80, 24), "util 53 % (7/8)   memory 279.4/477.9 GiB (6/8)   power 3441 W (7/8)"));
 	free(text);
 	json_decref(document);
 	end();
