@@ -304,16 +304,16 @@ def test_3_takes_native_histograms_and_when_counters_began():
             workload.go_on()
             workload.ready()
 
-            def shown():
-                """The page, once the server has the same calls."""
+            def same_calls():
+                """Of the page and of the server, once both have the same calls: other programs may call, too."""
                 page = agent.metrics()
-                calls = prometheus.query('gpusonde_cuda_calls_total{api="cuLaunchKernel"}')
-                return calls and calls[0][1] >= 220 and [calls[0][1]] == values(page, "gpusonde_cuda_calls_total", api="cuLaunchKernel") and page
-            page = wait_for(shown, "the calls of the program")
-            wanted = {key: counts for key, counts in counts_of(page).items() if key[0] == "gpusonde_cuda_call_duration_seconds"}
-            found = {("gpusonde_cuda_call_duration_seconds", frozenset({("api", labels["api"])})): histogram
-                     for labels, histogram in prometheus.histograms("gpusonde_cuda_call_duration_seconds")}
-            equal(set(found), set(wanted))
+                wanted = {key: counts for key, counts in counts_of(page).items() if key[0] == "gpusonde_cuda_call_duration_seconds"}
+                found = {("gpusonde_cuda_call_duration_seconds", frozenset({("api", labels["api"])})): histogram
+                         for labels, histogram in prometheus.histograms("gpusonde_cuda_call_duration_seconds")}
+                [calls] = values(page, "gpusonde_cuda_calls_total", api="cuLaunchKernel") or [0]
+                counted = {key: buckets[float("inf")] for key, (buckets, _) in wanted.items()}
+                return calls >= 220 and {key: float(h["count"]) for key, h in found.items()} == counted and (wanted, found)
+            wanted, found = wait_for(same_calls, "the calls of the program")
             for key, histogram in found.items():
                 same_counts(histogram, wanted[key])
             began = {key: value for family in metrics_protobuf.families(agent.get("/metrics", Accept=metrics_protobuf.ACCEPT).body) if family[0] == "gpusonde_process_cuda_launches_total"
