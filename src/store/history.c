@@ -64,25 +64,33 @@ static enum host_kind kind_of_devices(uint32_t code)
 	return metric_list_of(code) == METRICS_OF_DISK ? HOST_DISKS : HOST_INTERFACES;
 }
 
-static bool find_metric(const struct fields fields[STORE_TABLES], uint32_t code, uint32_t i,
-			struct history_fields *ret)
+static bool find_device_metric(const struct fields *node, uint32_t code, uint32_t i,
+			       struct history_fields *ret)
 {
 	uint16_t slot = metric_of_code(code)->slot;
-	const struct fields *node = &fields[STORE_NODE];
 	const char *const *columns =
 		metric_list_of(code) == METRICS_OF_DISK ? disk_columns[slot] : interface_columns[slot];
 
-	if (metric_list_of(code) == METRICS_OF_GPU)
-		return find_field(&fields[STORE_GPUS], "id.v", slot, &ret->values[i][0]) &&
-		       find_field(&fields[STORE_GPUS], "id.p", slot, &ret->presences[i][0]);
-	if (metric_list_of(code) == METRICS_OF_HOST)
-		return find_field(node, "host.v", slot, &ret->values[i][0]) &&
-		       find_field(node, "host.p", slot, &ret->presences[i][0]);
 	for (uint16_t k = 0; k < HOST_DEVICES_MAX; k++)
 		if (!find_field(node, columns[0], k, &ret->values[i][k]) ||
 		    !find_field(node, columns[1], k, &ret->presences[i][k]))
 			return false;
 	return true;
+}
+
+static bool find_metric(const struct fields fields[STORE_TABLES], uint32_t code, uint32_t i,
+			struct history_fields *ret)
+{
+	uint16_t slot = metric_of_code(code)->slot;
+	const struct fields *node = &fields[STORE_NODE];
+
+	if (is_of_devices(code))
+		return find_device_metric(node, code, i, ret);
+	if (metric_list_of(code) == METRICS_OF_HOST)
+		return find_field(node, "host.v", slot, &ret->values[i][0]) &&
+		       find_field(node, "host.p", slot, &ret->presences[i][0]);
+	return find_field(&fields[STORE_GPUS], "id.v", slot, &ret->values[i][0]) &&
+	       find_field(&fields[STORE_GPUS], "id.p", slot, &ret->presences[i][0]);
 }
 
 static bool find_devices(const struct fields *node, struct history_fields *ret)
