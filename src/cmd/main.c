@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/raised.h"
 #include "base/text.h"
@@ -97,17 +97,6 @@ static int no_command(void)
 }
 
 /*
- * Keeps the agent's memory small over months: one arena, and large buffers are returned to the kernel when
- * freed. Fixed thresholds also turn off glibc's dynamic adjustment.
- */
-static void tune_malloc(void)
-{
-	mallopt(M_ARENA_MAX, 1);
-	mallopt(M_MMAP_THRESHOLD, 128 << 10);
-	mallopt(M_TRIM_THRESHOLD, 128 << 10);
-}
-
-/*
  * Opens closed standard descriptors, so that no socket gets their number and receives printed text.
  * Read-only, so that writing to them is an error.
  */
@@ -194,7 +183,7 @@ int main(int argc, char **argv)
 	open_standard_descriptors();
 	if (give_up_privileges() != EXIT_SUCCESS)
 		return EXIT_FAILURE;
-	tune_malloc();
+	heap_keep_small();
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 1)
 		return no_command();

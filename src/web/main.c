@@ -2,7 +2,6 @@
 /* gpusonde-web: listens in place of the agent, which starts it, or asks systemd to (src/web). */
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -13,17 +12,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/heap.h"
 #include "helper/spawn.h"
 #include "web/protocol.h"
 #include "web/web.h"
-
-/* As the agent's (cmd/main.c): one arena, and large buffers are returned to the kernel. */
-static void tune_malloc(void)
-{
-	mallopt(M_ARENA_MAX, 1);
-	mallopt(M_MMAP_THRESHOLD, 128 << 10);
-	mallopt(M_TRIM_THRESHOLD, 128 << 10);
-}
 
 /*
  * A service manager's: takes the one connection that this process is for. Others wait until it has ended and
@@ -76,7 +68,7 @@ int main(int argc, char **argv)
 	close(HELPER_PROGRAM);
 	if (service)
 		watchdog = connect_watchdog();
-	tune_malloc();
+	heap_keep_small();
 	/* It logs nothing: what it wrote there would pass for the agent's. */
 	dup2(STDIN_FILENO, STDOUT_FILENO);
 	dup2(STDIN_FILENO, STDERR_FILENO);
